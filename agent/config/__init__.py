@@ -1,0 +1,1 @@
+"""Configuration: frozen settings with defaults, and the strict loader."""

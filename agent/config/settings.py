@@ -1,0 +1,136 @@
+"""Every setting, its default and its meaning; the sample file and the docs are made from this module."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct, field
+
+Positive = Annotated[float, Meta(gt=0)]
+NotNegative = Annotated[float, Meta(ge=0)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+
+
+class NodeSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where this machine stands."""
+
+    name: str = ""
+    """Node name on the info metrics; the host name where empty."""
+    rack: str = ""
+    """Rack of this machine, as your inventory writes it."""
+    position: str = ""
+    """Position in the rack, as your inventory writes it."""
+    expected_gpus: Annotated[int, Meta(ge=-1)] = -1
+    """How many cards this machine should have; -1 learns it from the PCI bus and the inventory."""
+
+
+class AgentSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """The agent's own loop."""
+
+    tick_s: Annotated[float, Meta(ge=0.05, le=60)] = 1.0
+    """Seconds between two ticks."""
+    state_dir: str = ""
+    """State directory; where empty: HEATSOAK_STATE_DIR, $STATE_DIRECTORY, /var/lib/heatsoak for root, else the XDG state home."""
+
+
+class WebSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where metrics, page and health are served."""
+
+    listen: tuple[str, ...] = (":9838",)
+    """Addresses, as `:9838`, `9838`, `0.0.0.0:9838`, `[::]:9838` or `unix:/run/heatsoak.sock`."""
+    config_file: str = ""
+    """Web configuration in the exporter-toolkit's YAML: TLS, client certificates, users."""
+    max_connections: Annotated[int, Meta(ge=1, le=10000)] = 256
+    """Connections held open at a time."""
+    timeout_s: Positive = 10.0
+    """Seconds a client may take over one request or one answer."""
+
+
+class NvmlSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """Reading the cards."""
+
+    enabled: bool = True
+    """Whether cards are read at all."""
+    read_deadline_s: Positive = 1.5
+    """Seconds a driver call may take before the reader child is replaced."""
+    init_deadline_s: Positive = 60.0
+    """Seconds the driver's initialisation may take."""
+    off: tuple[str, ...] = ()
+    """Keys of quantities that are not read (see docs/METRICS.md)."""
+    library: str = ""
+    """Path of libnvidia-ml.so.1 where the loader does not find it."""
+
+
+class HostSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """Reading the host."""
+
+    off: tuple[str, ...] = ()
+    """Names of host collectors that do not run."""
+    proc_root: str = "/proc"
+    """Where the host's /proc is mounted."""
+    sys_root: str = "/sys"
+    """Where the host's /sys is mounted."""
+    network_exclude: str = r"^(lo|veth.*|cali.*|cni.*|docker.*|br-.*|virbr.*|tunl.*|flannel.*|kube-.*)$"
+    """Regular expression of network devices left out."""
+    disk_exclude: str = r"^(loop|ram|zram|fd|sr|dm-)\d*|^[hsv]d[a-z]+\d+$|^nvme\d+n\d+p\d+$|^mmcblk\d+p\d+$"
+    """Regular expression of block devices left out."""
+
+
+class ProbeSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """The calibrated probes."""
+
+    enabled: bool = True
+    """Whether probes run by themselves."""
+    device: Literal["gpu", "cpu"] = "gpu"
+    """`cpu` runs the scheduled probes on the CPU at a small shape; they never fall back to it unasked."""
+    python: str = ""
+    """Interpreter that has TensorFlow; the agent's own where empty."""
+    interval_s: Annotated[float, Meta(ge=5)] = 3600.0
+    """Seconds between two probes of a card."""
+    jitter: Share = 0.1
+    """Share of the interval by which each run is moved at random."""
+    daily: bool = True
+    """Whether the other data types and networks run once a day."""
+    first_delay_s: NotNegative = 60.0
+    """Seconds after the start before the first probe."""
+    deadline_s: Positive = 180.0
+    """Seconds after which a probe child is ended."""
+    idle_s: NotNegative = 30.0
+    """Seconds of utilisation 0 before a card counts as idle."""
+    idle_memory_mib: NotNegative = 300.0
+    """MiB of used memory above the card's idle level that still count as idle."""
+    duty_budget: Share = 0.01
+    """Largest share of a card's time that scheduled probes may take, over a day."""
+    host_memory_mib: NotNegative = 4096.0
+    """MiB of host memory that must be free, in the host and in the cgroup, before a probe child starts."""
+    threads: Annotated[int, Meta(ge=1)] = 4
+    """Most threads TensorFlow may use for one operation in the scheduled probes."""
+    trust_pids: Literal["auto", "yes", "no"] = "auto"
+    """Whether process ids are the host's; `auto` finds out."""
+
+
+class PipelineSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """The input pipeline probe."""
+
+    data_dir: str = ""
+    """Directory of JPEG files to decode; generated images in a temporary folder where empty."""
+
+
+class LogSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """The agent's log on standard error."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    """Least level that is written."""
+    format: Literal["auto", "json", "console"] = "auto"
+    """`auto` writes JSON under systemd, in a pod and into a pipe, and plain text on a terminal."""
+
+
+class Settings(Struct, frozen=True, forbid_unknown_fields=True):
+    """The whole configuration."""
+
+    node: NodeSettings = field(default_factory=NodeSettings)
+    agent: AgentSettings = field(default_factory=AgentSettings)
+    web: WebSettings = field(default_factory=WebSettings)
+    nvml: NvmlSettings = field(default_factory=NvmlSettings)
+    host: HostSettings = field(default_factory=HostSettings)
+    probe: ProbeSettings = field(default_factory=ProbeSettings)
+    pipeline: PipelineSettings = field(default_factory=PipelineSettings)
+    log: LogSettings = field(default_factory=LogSettings)
