@@ -1,0 +1,51 @@
+# heatsoak: `make run` shows this machine, `make test` proves the code; both set up what they need.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+VENV ?= .venv
+PY := $(VENV)/bin/python
+EXTRA := $(shell if [ -e /dev/nvidia0 ] || [ -e /proc/driver/nvidia/version ]; then echo gpu; else echo cpu; fi)
+PORT ?= 9838
+WORKERS ?= $(shell nproc)
+
+.PHONY: help run test lint unit test-system fuzz soak faultbench docs clean
+
+help:
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+run: $(VENV)/.installed-$(EXTRA) ## install into .venv and run the agent on this machine, probing every 30 s
+	@mkdir -p .build/state
+	@echo; echo "  heatsoak is starting; its page: http://localhost:$(PORT)/   metrics: http://localhost:$(PORT)/metrics"; echo
+	@HEATSOAK_PROBE_DEVICE=$(EXTRA) HEATSOAK_PROBE_INTERVAL_S=30 HEATSOAK_PROBE_FIRST_DELAY_S=5 \
+	  HEATSOAK_PROBE_DUTY_BUDGET=1 HEATSOAK_WEB_LISTEN=:$(PORT) HEATSOAK_STATE_DIR=.build/state \
+	  exec $(VENV)/bin/heatsoak run
+
+test: $(VENV)/.installed-dev ## install into .venv and run every test a plain user can run
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(PY) -m pytest -n $(WORKERS) --dist loadgroup -m "not system"
+
+lint: $(VENV)/.installed-dev ## the static checks alone
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+docs: $(VENV)/.installed-dev ## regenerate what is generated: docs/METRICS.md, the sample configuration
+	$(PY) -m agent.docs
+
+$(PY):
+	@deploy/bootstrap-venv.sh $(VENV)
+
+$(VENV)/.installed-cpu $(VENV)/.installed-gpu: $(VENV)/.installed-%: setup.py constraints.txt | $(PY)
+	@echo "Installing heatsoak with TensorFlow ($*), about a minute on a fast line (1.5 GB, with CUDA 5 GB) …"
+	$(PY) -m pip install --progress-bar on --disable-pip-version-check -c constraints.txt -e ".[$*]"
+	@touch $@
+
+$(VENV)/.installed-dev: setup.py constraints.txt requirements-dev.txt deploy/test-tools.sh | $(PY)
+	@deploy/test-tools.sh
+	$(PY) -m pip install --progress-bar on --disable-pip-version-check -c constraints.txt -e ".[cpu]" -r requirements-dev.txt
+	@touch $@
+
+clean: ## remove what make made
+	rm -rf $(VENV) .build
