@@ -4,6 +4,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
+from agent.model.verdict import RuleMode
+
 Positive = Annotated[float, Meta(gt=0)]
 NotNegative = Annotated[float, Meta(ge=0)]
 Share = Annotated[float, Meta(ge=0, le=1)]
@@ -114,6 +116,63 @@ class PipelineSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Directory of JPEG files to decode; generated images in a temporary folder where empty."""
 
 
+class ThrottleSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """Throttling, clocks and heat."""
+
+    window_s: Positive = 30.0
+    """Seconds over which throttling is judged."""
+    share: Share = 0.1
+    """Share of that time a non-benign reason must hold."""
+    busy_ratio: Share = 0.2
+    """Mean utilisation from which a card counts as busy: what an idle card does to its clocks is no fault."""
+    low_clock_ratio: Share = 0.75
+    """SM clock, as a share of the highest, below which a busy card's clock asks for an explanation."""
+    resistance_rise: Positive = 0.2
+    """Share by which a card's thermal resistance may rise above its own history."""
+
+
+class MemorySettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """ECC errors, row remapping and retired pages."""
+
+    corrected_per_hour: Positive = 100.0
+    """Corrected errors an hour below which a card is never an outlier."""
+    corrected_times_peers: Positive = 10.0
+    """Times the median of its peers from which a card's corrected error rate is an outlier."""
+    retired_pages: Annotated[int, Meta(ge=1)] = 60
+    """Retired pages from which a card should be replaced."""
+
+
+class LinkSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """PCIe and NVLink."""
+
+    window_s: Positive = 30.0
+    """Seconds of load over which the PCIe link's width and generation are judged."""
+    replays_per_hour_lane: Positive = 60.0
+    """PCIe replays an hour and lane that are tolerated at generation 1; a third more each generation."""
+    nvlink_errors_per_hour: Positive = 10.0
+    """NVLink replay, recovery and CRC errors an hour that are tolerated."""
+
+
+class InputBoundSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """Starving cards."""
+
+    window_s: Annotated[float, Meta(ge=5, le=120)] = 30.0
+    """Seconds over which utilisation and processes are judged."""
+    duty: Share = 0.75
+    """Mean utilisation below which a card with a process on it is starving."""
+
+
+class VerdictSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """The rules that judge cards and node."""
+
+    rules: dict[str, RuleMode] = field(default_factory=dict)
+    """`off`, `shadow` (exported but not in the card's state) or `on` by rule name, where it differs from the default."""
+    throttle: ThrottleSettings = field(default_factory=ThrottleSettings)
+    memory: MemorySettings = field(default_factory=MemorySettings)
+    link: LinkSettings = field(default_factory=LinkSettings)
+    input_bound: InputBoundSettings = field(default_factory=InputBoundSettings)
+
+
 class LogSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """The agent's log on standard error."""
 
@@ -133,4 +192,5 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     host: HostSettings = field(default_factory=HostSettings)
     probe: ProbeSettings = field(default_factory=ProbeSettings)
     pipeline: PipelineSettings = field(default_factory=PipelineSettings)
+    verdicts: VerdictSettings = field(default_factory=VerdictSettings)
     log: LogSettings = field(default_factory=LogSettings)
