@@ -23,7 +23,8 @@ test: $(VENV)/.installed-dev ## install into .venv and run every test a plain us
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
-	$(PY) -m pytest -n $(WORKERS) --dist loadgroup -m "not system"
+	HEATSOAK_TF29_PYTHON="$${HEATSOAK_TF29_PYTHON-$$(deploy/foreign-tensorflow.sh $(VENV)-tf29)}" \
+	  $(PY) -m pytest -n $(WORKERS) --dist loadgroup -m "not system"
 
 lint: $(VENV)/.installed-dev ## the static checks alone
 	$(VENV)/bin/ruff check .
