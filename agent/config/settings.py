@@ -1,14 +1,18 @@
 """Every setting, its default and its meaning; the sample file and the docs are made from this module."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct, field
+
+from agent.model.vocabulary import HostCollector
 
 from agent.model.verdict import RuleMode
 
 Positive = Annotated[float, Meta(gt=0)]
 NotNegative = Annotated[float, Meta(ge=0)]
 Share = Annotated[float, Meta(ge=0, le=1)]
+RESTART: Final = Meta(extra={"restart": True})
+"""Marks a setting that a reload cannot change."""
 
 
 class NodeSettings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -29,42 +33,42 @@ class AgentSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
     tick_s: Annotated[float, Meta(ge=0.05, le=60)] = 1.0
     """Seconds between two ticks."""
-    state_dir: str = ""
+    state_dir: Annotated[str, RESTART] = ""
     """State directory; where empty: HEATSOAK_STATE_DIR, $STATE_DIRECTORY, /var/lib/heatsoak for root, else the XDG state home."""
 
 
 class WebSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Where metrics, page and health are served."""
 
-    listen: tuple[str, ...] = (":9838",)
+    listen: Annotated[tuple[str, ...], Meta(min_length=1), RESTART] = (":9838",)
     """Addresses, as `:9838`, `9838`, `0.0.0.0:9838`, `[::]:9838` or `unix:/run/heatsoak.sock`."""
-    config_file: str = ""
+    config_file: Annotated[str, RESTART] = ""
     """Web configuration in the exporter-toolkit's YAML: TLS, client certificates, users."""
-    max_connections: Annotated[int, Meta(ge=1, le=10000)] = 256
+    max_connections: Annotated[int, Meta(ge=1, le=10000), RESTART] = 256
     """Connections held open at a time."""
-    timeout_s: Positive = 10.0
+    timeout_s: Annotated[Positive, RESTART] = 10.0
     """Seconds a client may take over one request or one answer."""
 
 
 class NvmlSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Reading the cards."""
 
-    enabled: bool = True
+    enabled: Annotated[bool, RESTART] = True
     """Whether cards are read at all."""
     read_deadline_s: Positive = 1.5
     """Seconds a driver call may take before the reader child is replaced."""
     init_deadline_s: Positive = 60.0
     """Seconds the driver's initialisation may take."""
-    off: tuple[str, ...] = ()
+    off: Annotated[tuple[str, ...], RESTART] = ()
     """Keys of quantities that are not read (see docs/METRICS.md)."""
-    library: str = ""
+    library: Annotated[str, RESTART] = ""
     """Path of libnvidia-ml.so.1 where the loader does not find it."""
 
 
 class HostSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Reading the host."""
 
-    off: tuple[str, ...] = ()
+    off: tuple[HostCollector, ...] = ()
     """Names of host collectors that do not run."""
     proc_root: str = "/proc"
     """Where the host's /proc is mounted."""
@@ -166,7 +170,7 @@ class VerdictSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """The rules that judge cards and node."""
 
     rules: dict[str, RuleMode] = field(default_factory=dict)
-    """`off`, `shadow` (exported but not in the card's state) or `on` by rule name, where it differs from the default."""
+    """`off`, `shadow` (exported, not in the card's state) or `on` by rule name, where it differs from the default."""
     throttle: ThrottleSettings = field(default_factory=ThrottleSettings)
     memory: MemorySettings = field(default_factory=MemorySettings)
     link: LinkSettings = field(default_factory=LinkSettings)

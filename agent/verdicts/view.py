@@ -1,10 +1,12 @@
 """What a rule gets, and what a rule is: frozen views of the recent past and the signature of a judgement."""
 
+import itertools
 import math
+import statistics
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -66,14 +68,18 @@ class Window(msgspec.Struct, frozen=True):
         return sum(value >= at_least for value in values) / len(values) if values else None
 
     def increase(self, key: str, span_s: float) -> float | None:
-        """Return by how much a counter rose in the span; a reset counts from 0. None below two values."""
+        """Return by how much a counter rose in the span; a reset counts from 0. None below three values.
+
+        A median of three drops a lone spike or dip and leaves a rising series as it is, so that no
+        single sample makes a rise; the price is one step of delay.
+        """
         values = self.values(key, span_s)
-        if len(values) < 2:
+        if len(values) < 3:
             return None
-        if values[-1] >= values[0] and max(values) == values[-1]:
-            return values[-1] - values[0]
-        steps = zip(values, values[1:], strict=False)
-        return sum(after - before if after >= before else after for before, after in steps)
+        if values[0] == values[-1] == max(values):
+            return 0.0
+        smooth = [statistics.median(values[i : i + 3]) for i in range(len(values) - 2)]
+        return sum(after - before if after >= before else after for before, after in itertools.pairwise(smooth))
 
 
 EMPTY_WINDOW: Final = Window(1.0, (), MappingProxyType({}))
@@ -98,6 +104,8 @@ class CardView(msgspec.Struct, frozen=True, kw_only=True):
     """The other cards of the same model in this node (their own ``peers`` are empty)."""
     paused: bool = False
     """An operator has paused the card."""
+    held: frozenset[str] = frozenset()
+    """Names of the rules that held for this card a tick ago: what is in may use a lower threshold to get out."""
 
 
 class NodeView(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,6 +138,11 @@ class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
     next_action: str
     evidence: Mapping[str, float] = MappingProxyType({})
     """The numbers and the thresholds they crossed, names ending in their unit."""
+    suspect: bool = False
+    """A probe soon would tell more: the card is named to the probe service."""
+
+
+Inputs = Literal["readings", "minutes", "probes"]
 
 
 class CardRule(msgspec.Struct, frozen=True):
@@ -139,6 +152,9 @@ class CardRule(msgspec.Struct, frozen=True):
     judge: Callable[[CardView, VerdictSettings], Conclusion | None]
     mode: RuleMode = "on"
     """Unless the configuration says otherwise."""
+    inputs: Inputs = "readings"
+    """What it reads, so that it is asked only when that changed: ``readings`` each tick, ``minutes`` once a
+    minute, ``probes`` when a probe or a reference of the card or of a peer is new."""
 
 
 class NodeRule(msgspec.Struct, frozen=True):
