@@ -4,9 +4,8 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct, field
 
-from agent.model.vocabulary import HostCollector
-
 from agent.model.verdict import RuleMode
+from agent.model.vocabulary import HostCollector
 
 Positive = Annotated[float, Meta(gt=0)]
 NotNegative = Annotated[float, Meta(ge=0)]
@@ -34,7 +33,8 @@ class AgentSettings(Struct, frozen=True, forbid_unknown_fields=True):
     tick_s: Annotated[float, Meta(ge=0.05, le=60)] = 1.0
     """Seconds between two ticks."""
     state_dir: Annotated[str, RESTART] = ""
-    """State directory; where empty: HEATSOAK_STATE_DIR, $STATE_DIRECTORY, /var/lib/heatsoak for root, else the XDG state home."""
+    """State directory; where empty: HEATSOAK_STATE_DIR, $STATE_DIRECTORY, /var/lib/heatsoak for root, else the
+    XDG state home."""
 
 
 class WebSettings(Struct, frozen=True, forbid_unknown_fields=True):

@@ -8,6 +8,9 @@ WorkloadState = Literal["ok", "input_bound", "underused", "none"]
 NodeState = Literal["ok", "probe_environment_broken", "nvml_down", "driver_hung", "fabric_down", "gpu_missing"]
 Tier = Literal["fast", "samples", "slow", "static"]
 MetricKind = Literal["gauge", "counter"]
+HostCollector = Literal[
+    "cpu", "load", "memory", "swap", "pressure", "disk", "network", "cgroup", "shm", "hypervisor", "node"
+]
 
 PROBE_STATUSES: Final[tuple[ProbeStatus, ...]] = ("ok", "skipped", "error", "timeout", "aborted", "wrong_answer")
 CARD_STATES: Final[tuple[CardState, ...]] = (
