@@ -12,6 +12,7 @@ import msgspec
 
 from agent.config.settings import VerdictSettings
 from agent.model.probe import ProbeRecord
+from agent.model.process import HostCpuReading, ProcessReading, ProcessReport
 from agent.model.reference import Reference
 from agent.model.snapshot import Card, CardIdentity, CollectorHealth, NvmlHealth
 from agent.model.verdict import RuleMode
@@ -44,6 +45,14 @@ class Window(msgspec.Struct, frozen=True):
         if not column or math.isnan(column[-1]):
             return None
         return column[-1]
+
+    def tail(self, key: str, rows: int) -> list[float] | None:
+        """Return the newest ``rows`` values, oldest first; None unless there are that many, all known."""
+        column = self.columns.get(key, ())
+        values = column[-rows:]
+        if len(values) < rows or any(math.isnan(value) for value in values):
+            return None
+        return list(values)
 
     def values(self, key: str, span_s: float) -> list[float]:
         """Return the known values of the last ``span_s`` seconds, oldest first."""
@@ -85,6 +94,32 @@ class Window(msgspec.Struct, frozen=True):
 EMPTY_WINDOW: Final = Window(1.0, (), MappingProxyType({}))
 
 
+class ResistanceSample(msgspec.Struct, frozen=True):
+    """Thermal resistance as one steady load showed it."""
+
+    wall_s: float
+    kelvin_per_watt: float
+    power_watts: float
+
+
+class ProcessSpan(msgspec.Struct, frozen=True, kw_only=True):
+    """What one GPU process and the host's CPUs did over a span of time."""
+
+    first: ProcessReading
+    last: ProcessReading
+    host_first: HostCpuReading
+    host_last: HostCpuReading
+    running_threads: float
+    """Mean number of threads running or runnable at the sweeps."""
+    blocked_threads: float
+    """Mean number of threads in uninterruptible sleep at the sweeps."""
+
+    @property
+    def seconds(self) -> float:
+        """Length of the span."""
+        return self.last.taken_monotonic_s - self.first.taken_monotonic_s
+
+
 class CardView(msgspec.Struct, frozen=True, kw_only=True):
     """All that a card rule may look at."""
 
@@ -100,6 +135,10 @@ class CardView(msgspec.Struct, frozen=True, kw_only=True):
     """This card's finished probes of every kind and status, oldest first."""
     references: tuple[Reference, ...] = ()
     """This card's references, current and retired."""
+    processes: tuple[ProcessSpan, ...] = ()
+    """Processes on this card that were watched over the span that `input_bound` judges."""
+    resistances: tuple[ResistanceSample, ...] = ()
+    """This card's thermal resistance under earlier loads, oldest first."""
     peers: tuple["CardView", ...] = ()
     """The other cards of the same model in this node (their own ``peers`` are empty)."""
     paused: bool = False
@@ -121,9 +160,26 @@ class NodeView(msgspec.Struct, frozen=True, kw_only=True):
     """NVIDIA display devices on the PCI bus, as sysfs writes them."""
     inventory: tuple[CardIdentity, ...] = ()
     """Cards that were accepted as belonging to this node."""
+    recent: Window = EMPTY_WINDOW
+    """At most one row a second, the last 5 minutes, of the node's own keys."""
     health: tuple[CollectorHealth, ...] = ()
     probes: tuple[ProbeRecord, ...] = ()
     """Finished probes of all cards, oldest first."""
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """What the agent knows beside the snapshot. The tuples are replaced, never changed: identity tells news."""
+
+    probes: tuple[ProbeRecord, ...] = ()
+    """Finished probes of all cards that history keeps, oldest first."""
+    references: tuple[Reference, ...] = ()
+    processes: ProcessReport | None = None
+    """The latest sweep over GPU processes; None where process ids cannot be trusted."""
+    expected_gpus: int | None = None
+    pci_bus_ids: tuple[str, ...] = ()
+    inventory: tuple[CardIdentity, ...] = ()
+    paused: frozenset[str] = frozenset()
+    """UUIDs of cards an operator has paused."""
 
 
 class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
