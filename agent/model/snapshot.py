@@ -7,6 +7,7 @@ import msgspec
 
 from agent.model.metrics import Sample
 from agent.model.probe import ProbeRecord
+from agent.model.reference import Series
 from agent.model.verdict import CardVerdict, NodeVerdict
 
 _EMPTY: Mapping[str, float] = MappingProxyType({})
@@ -109,6 +110,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     loop: LoopHealth = LoopHealth()
     probes: tuple[ProbeRecord, ...] = ()
     """The last record of each (device, probe, variant, dtype, shape, mode)."""
+    probe_history: Mapping[tuple[str, Series], tuple[float, ...]] = MappingProxyType({})
+    """The latest good values of each probe, oldest first, by the card's UUID and the series."""
     probe_counts: tuple[Sample, ...] = ()
     """Counters and gauges of the probe schedule (runs by status and reason, busy seconds, budget, age)."""
     verdicts: tuple[CardVerdict, ...] = ()
