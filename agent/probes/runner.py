@@ -1,0 +1,135 @@
+"""One run of a probe child on one device, from the choice of interpreter to finished records."""
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import msgspec
+import structlog
+
+from agent.clock import Clock
+from agent.config.settings import ProbeSettings
+from agent.errors import HeatsoakError
+from agent.model.probe import PROTOCOL_VERSION, ChildEvent, ChildSpec, ProbeRecord
+from agent.model.snapshot import Card, CardIdentity
+from agent.nvml.source import CardSource
+from agent.probes.attribution import busy_s
+from agent.probes.child import ChildCommand, ChildExit, run_child
+from agent.probes.collector import Collector
+from agent.probes.environment import Interpreter, InterpreterError, child_environment, find_interpreter
+from agent.probes.job import Job
+from agent.probes.memory import oom_kills
+from agent.probes.outcome import Failure, failure_of
+from agent.probes.package import installed_workloads, make_package
+from agent.probes.watch import CardWatch
+
+_LOGGED_OUTPUT: Final = 4000
+
+_log = structlog.get_logger("probe")
+
+
+class RunOutcome(msgspec.Struct, frozen=True):
+    """What a run brought and what it cost."""
+
+    records: tuple[ProbeRecord, ...]
+    busy_s: float = 0.0
+    """For how long the card worked, in seconds."""
+    cpu_s: float = 0.0
+
+
+class ProbeRunner:
+    """Runs probe children, one at a time, in the caller's thread."""
+
+    def __init__(
+        self,
+        settings: ProbeSettings,
+        source: CardSource | None,
+        clock: Clock,
+        directory: Path,
+        *,
+        tenants: Callable[[Card], Sequence[int]],
+        workloads: Path | None = None,
+    ) -> None:
+        """Take what is needed; ``directory`` keeps the packed workloads and compilation caches.
+
+        ``tenants`` tells which processes on a card are not ours, ``workloads`` is the package to run where
+        it is not the installed one.
+        """
+        self._settings = settings
+        self._source = source
+        self._clock = clock
+        self._directory = directory
+        self._tenants = tenants
+        self._workloads = workloads
+        self._package: Path | None = None
+        self._interpreter: Interpreter | None = None
+        self._watch: CardWatch | None = None
+
+    @property
+    def sessions(self) -> tuple[int, ...]:
+        """The session of the running or last child: its processes are ours."""
+        return (self._watch.pid,) if self._watch and self._watch.pid else ()
+
+    def run(self, job: Job, abort: Callable[[], str], on_event: Callable[[ChildEvent], None]) -> RunOutcome:
+        """Run a job to its end and return a record for each request at least; never raises for its faults."""
+        collector = Collector(job, self._clock, on_event)
+        watch = self._watch = CardWatch(job, self._source, self._clock, self._tenants, abort)
+        kills_before = oom_kills()
+        try:
+            ended = self._run_child(job, watch, collector)
+        except (HeatsoakError, OSError) as error:
+            reason = "interpreter_missing" if isinstance(error, InterpreterError) else f"failed:{type(error).__name__}"
+            failure = Failure("error", reason, str(error))
+            _log.warning("probe_not_started", reason=reason, detail=str(error))
+            return RunOutcome(collector.records(failure, (), None))
+        failure = failure_of(ended, oom_killed=oom_kills() > kills_before)
+        if collector.unanswered() or ended.ended != "done":
+            _log.warning(
+                "probe_failed", status=failure.status, reason=failure.reason, output=ended.output[-_LOGGED_OUTPUT:]
+            )
+        records = collector.records(failure, watch.samples, ended)
+        return RunOutcome(records, busy_s(watch.samples), ended.cpu_s or 0.0)
+
+    def _run_child(self, job: Job, watch: CardWatch, collector: Collector) -> ChildExit:
+        settings = self._settings
+        cache = self._directory / "cache"
+        cache.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix="heatsoak-probe-", ignore_cleanup_errors=True) as name:
+            directory = Path(name)
+            interpreter = self._find_interpreter(directory)
+            identity = job.card.identity if job.card else CardIdentity(-1, "")
+            environment = child_environment(interpreter, identity.uuid, job.threads, directory, os.environ)
+            environment["CUDA_CACHE_PATH"] = str(cache / "cuda")
+            command = ChildCommand(
+                argv=(*interpreter.argv, str(self._pack())),
+                environment=environment,
+                directory=directory,
+                deadline_s=settings.deadline_s,
+                stdin=msgspec.json.encode(_spec(job, identity, str(cache / "xla"))),
+            )
+            return run_child(command, self._clock, watch.ask, collector.take)
+
+    def _find_interpreter(self, directory: Path) -> Interpreter:
+        if self._interpreter is None:
+            settings = self._settings
+            self._interpreter = find_interpreter(settings.python, settings.python_path, directory, self._clock)
+        return self._interpreter
+
+    def _pack(self) -> Path:
+        if self._package is None or not self._package.exists():
+            self._package = make_package(self._workloads or installed_workloads(), self._directory)
+        return self._package
+
+
+def _spec(job: Job, identity: CardIdentity, cache_dir: str) -> ChildSpec:
+    return ChildSpec(
+        version=PROTOCOL_VERSION,
+        device="gpu" if job.card else "cpu",
+        requests=job.requests,
+        gpu_uuid=identity.uuid,
+        pci_bus_id=identity.pci_bus_id,
+        threads=job.threads,
+        cache_dir=cache_dir,
+    )

@@ -1,0 +1,54 @@
+"""What is looked at while a probe child runs: the card, many times a second, and whether to go on."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from agent.clock import Clock
+from agent.model.snapshot import Card
+from agent.nvml.source import CardSource
+from agent.probes.attribution import CardSample
+from agent.probes.job import Job
+
+BURST_TIMEOUT_S: Final = 0.25
+READER_DOWN_S: Final = 3.0
+"""After this long without a reading of the card the run ends: nobody would see a tenant come."""
+
+
+class CardWatch:
+    """Samples the card of one run and says when the run must end."""
+
+    def __init__(
+        self,
+        job: Job,
+        source: CardSource | None,
+        clock: Clock,
+        tenants: Callable[[Card], Sequence[int]],
+        abort: Callable[[], str],
+    ) -> None:
+        """Take the job; ``tenants`` tells which processes on a card are not ours, ``abort`` why to end."""
+        self._job = job
+        self._source = source
+        self._clock = clock
+        self._tenants = tenants
+        self._abort = abort
+        self._last_s = clock.monotonic_s()
+        self.samples: list[CardSample] = []
+        self.pid = 0
+        """The child's process id, 0 before its start."""
+
+    def ask(self, pid: int) -> str:
+        """Return the reason why the child ``pid`` must end now, a word of PROBE_REASONS; empty for none."""
+        self.pid = pid
+        reason = self._abort()
+        if reason or self._job.card is None or self._source is None:
+            return reason
+        card = self._source.burst(self._job.card.identity.uuid, BURST_TIMEOUT_S)
+        now_s = self._clock.monotonic_s()
+        if card is None:
+            return "reader_down" if now_s - self._last_s > READER_DOWN_S else ""
+        self._last_s = now_s
+        tenant = bool(self._tenants(card))
+        self.samples.append(CardSample(now_s, card, tenant))
+        if card.lost:
+            return "gpu_lost"
+        return "tenant_arrived" if tenant and self._job.yield_to_tenants else ""
