@@ -89,6 +89,8 @@ class ProbeSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """`cpu` runs the scheduled probes on the CPU at a small shape; they never fall back to it unasked."""
     python: str = ""
     """Interpreter that has TensorFlow; the agent's own where empty."""
+    python_path: tuple[str, ...] = ()
+    """Directories with TensorFlow outside that interpreter, as `pip install --target` makes them."""
     interval_s: Annotated[float, Meta(ge=5)] = 3600.0
     """Seconds between two probes of a card."""
     jitter: Share = 0.1
@@ -123,7 +125,7 @@ class PipelineSettings(Struct, frozen=True, forbid_unknown_fields=True):
 class ThrottleSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Throttling, clocks and heat."""
 
-    window_s: Positive = 30.0
+    window_s: Annotated[float, Meta(ge=5, le=300)] = 30.0
     """Seconds over which throttling is judged."""
     share: Share = 0.1
     """Share of that time a non-benign reason must hold."""
@@ -131,6 +133,10 @@ class ThrottleSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Mean utilisation from which a card counts as busy: what an idle card does to its clocks is no fault."""
     low_clock_ratio: Share = 0.75
     """SM clock, as a share of the highest, below which a busy card's clock asks for an explanation."""
+    stuck_clock_ratio: Share = 0.4
+    """SM clock, as a share of the highest, below which a busy card is stuck rather than slowed."""
+    stuck_s: Annotated[float, Meta(ge=30, le=300)] = 120.0
+    """Seconds a busy card's clock must be that low."""
     resistance_rise: Positive = 0.2
     """Share by which a card's thermal resistance may rise above its own history."""
 
@@ -149,12 +155,23 @@ class MemorySettings(Struct, frozen=True, forbid_unknown_fields=True):
 class LinkSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """PCIe and NVLink."""
 
-    window_s: Positive = 30.0
+    window_s: Annotated[float, Meta(ge=25, le=300)] = 30.0
     """Seconds of load over which the PCIe link's width and generation are judged."""
-    replays_per_hour_lane: Positive = 60.0
-    """PCIe replays an hour and lane that are tolerated at generation 1; a third more each generation."""
+    bit_error_rate: Positive = 1e-12
+    """Bit errors a bit that a PCIe link may have; the standard's own limit up to generation 5."""
     nvlink_errors_per_hour: Positive = 10.0
     """NVLink replay, recovery and CRC errors an hour that are tolerated."""
+
+
+class XidSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """XID errors."""
+
+    hold_s: Annotated[float, Meta(gt=0, le=43200)] = 3600.0
+    """Seconds after a serious XID during which the card counts as faulty."""
+    mention_s: Annotated[float, Meta(gt=0, le=43200)] = 900.0
+    """Seconds after any other XID during which it is mentioned."""
+    off: tuple[int, ...] = ()
+    """XID codes that are left out."""
 
 
 class InputBoundSettings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -163,7 +180,17 @@ class InputBoundSettings(Struct, frozen=True, forbid_unknown_fields=True):
     window_s: Annotated[float, Meta(ge=5, le=120)] = 30.0
     """Seconds over which utilisation and processes are judged."""
     duty: Share = 0.75
-    """Mean utilisation below which a card with a process on it is starving."""
+    """Mean utilisation below which a card with a process on it may be starving."""
+    active: Share = 0.5
+    """Share of the time in which the card must have worked at all: a process that loads or compiles starves nobody."""
+    computing_cores: Positive = 0.8
+    """Cores a process must use to count as computing on the CPU all the time."""
+    used_up: Share = 0.85
+    """Share of its cores from which a process, or the host, has used them up."""
+    periods_throttled: Share = 0.25
+    """Share of enforcement periods in which a CPU quota may run out."""
+    waiting_for_disk: Share = 0.2
+    """Share of the time in which tasks of a process's control group may wait for a disk."""
 
 
 class VerdictSettings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -174,6 +201,7 @@ class VerdictSettings(Struct, frozen=True, forbid_unknown_fields=True):
     throttle: ThrottleSettings = field(default_factory=ThrottleSettings)
     memory: MemorySettings = field(default_factory=MemorySettings)
     link: LinkSettings = field(default_factory=LinkSettings)
+    xid: XidSettings = field(default_factory=XidSettings)
     input_bound: InputBoundSettings = field(default_factory=InputBoundSettings)
 
 
