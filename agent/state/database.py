@@ -72,12 +72,11 @@ def open_file(path: Path, opener: Connect = connect) -> sqlite3.Connection:
     """
     connection = opener(str(path))
     try:
+        check(connection)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA wal_autocheckpoint = 1")  # writes are few; the main file alone is then complete
-        check(connection)
         migrate(connection)
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     except BaseException:
         connection.close()
         raise
@@ -138,6 +137,9 @@ def copy_of(path: Path) -> sqlite3.Connection:
     for mode in ("mode=ro", "mode=ro&immutable=1"):  # the second where the folder takes no files beside it
         try:
             with closing(connect(f"{path.resolve().as_uri()}?{mode}")) as source:
+                source.execute(
+                    "PRAGMA writable_schema = ON"
+                )  # else a truncated file is not read at all
                 source.execute("SELECT count(*) FROM sqlite_master")
                 with transaction(memory):
                     for select, insert in _CARRY.items():

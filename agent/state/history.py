@@ -3,11 +3,9 @@
 import sqlite3
 from typing import Final
 
-import msgspec
-
 from agent.model.probe import ProbeRecord
 from agent.model.reference import series_of
-from agent.state.rows import decoded
+from agent.state.rows import decoded, encoded
 
 KEEP_JUDGED: Final = 500
 """Judged records kept of each card and series: three weeks at one an hour."""
@@ -22,7 +20,7 @@ def add(connection: sqlite3.Connection, record: ProbeRecord) -> None:
     series = "/".join(series_of(record.result))
     connection.execute(
         "INSERT OR IGNORE INTO probe (uuid, series, wall_s, judged, record) VALUES (?, ?, ?, ?, ?)",
-        (record.uuid, series, record.wall_s, record.judged, msgspec.json.encode(record)),
+        (record.uuid, series, record.wall_s, record.judged, encoded(record)),
     )
     connection.execute(
         """DELETE FROM probe WHERE id IN (

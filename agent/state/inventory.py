@@ -4,11 +4,9 @@ import sqlite3
 from collections.abc import Iterable
 from typing import Final
 
-import msgspec
-
 from agent.model.snapshot import CardIdentity
 from agent.model.state import ExpectedCard
-from agent.state.rows import decoded
+from agent.state.rows import decoded, encoded
 
 SEEN_EVERY_S: Final = 3600.0
 """How old the time of last sight may be before it is written anew."""
@@ -26,7 +24,7 @@ def see(connection: sqlite3.Connection, identities: Iterable[CardIdentity], now_
     connection.executemany(
         """INSERT INTO card VALUES (?, ?, ?, ?) ON CONFLICT (uuid) DO UPDATE
         SET record = excluded.record, last_seen_wall_s = excluded.last_seen_wall_s""",
-        [(card.uuid, msgspec.json.encode(card), now_wall_s, now_wall_s) for card in identities],
+        [(card.uuid, encoded(card), now_wall_s, now_wall_s) for card in identities],
     )
 
 

@@ -5,7 +5,7 @@ import sqlite3
 import msgspec
 
 from agent.model.reference import Reference
-from agent.state.rows import decoded
+from agent.state.rows import decoded, encoded
 
 
 def add(connection: sqlite3.Connection, reference: Reference) -> None:
@@ -13,7 +13,7 @@ def add(connection: sqlite3.Connection, reference: Reference) -> None:
     key = msgspec.json.encode((reference.series, reference.circumstances)).decode()
     connection.execute(
         "INSERT OR IGNORE INTO reference VALUES (?, ?, ?, ?, ?)",
-        (reference.uuid, key, reference.made_wall_s, reference.origin, msgspec.json.encode(reference)),
+        (reference.uuid, key, reference.made_wall_s, reference.origin, encoded(reference)),
     )
 
 

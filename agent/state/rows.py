@@ -1,6 +1,6 @@
-"""Stored rows back into structs; one of unknown form costs only itself."""
+"""Structs into stored rows and back; a row of unknown form costs only itself."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
 
 import msgspec
@@ -10,8 +10,27 @@ _log = structlog.get_logger("state")
 _T = TypeVar("_T")
 
 
+def _plain(value: object) -> object:
+    """Return what JSON knows in place of what it does not.
+
+    Raises:
+        NotImplementedError: there is nothing to put in its place.
+    """
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise NotImplementedError(f"{type(value).__name__} cannot be stored")
+
+
+_ENCODER = msgspec.json.Encoder(enc_hook=_plain)
+
+
+def encoded(value: msgspec.Struct) -> bytes:
+    """Return a struct as JSON; read-only mappings are written as objects."""
+    return _ENCODER.encode(value)
+
+
 def decoded(kind: type[_T], rows: Iterable[tuple[bytes, ...]]) -> Iterator[tuple[_T, tuple[bytes, ...]]]:
-    """Yield each row's first column as ``kind`` and the row itself; one that cannot be read is left out, with a warning."""
+    """Yield each row's first column as ``kind`` and the row itself; an unreadable one is left out, with a warning."""
     decoder = msgspec.json.Decoder(kind)
     for row in rows:
         value = _decode(decoder, row[0])

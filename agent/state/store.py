@@ -219,7 +219,7 @@ class Store:
         """Go on in memory with all that the file holds.
 
         Raises:
-            sqlite3.Error: the fault is ours, not the disk's: a wrong statement, a closed store, or memory itself failed.
+            sqlite3.Error: the fault is not the disk's: a wrong statement, a closed store, or memory itself failed.
         """
         if self._trouble is not None or isinstance(error, _OUR_FAULTS):
             raise error
