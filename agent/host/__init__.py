@@ -1,0 +1,1 @@
+"""The host: collectors of /proc and /sys, processes, control groups, the PCI bus."""

@@ -9,7 +9,7 @@ NodeState = Literal["ok", "probe_environment_broken", "nvml_down", "driver_hung"
 Tier = Literal["fast", "samples", "slow", "static"]
 MetricKind = Literal["gauge", "counter"]
 HostCollector = Literal[
-    "cpu", "load", "memory", "swap", "pressure", "disk", "network", "cgroup", "shm", "hypervisor", "node"
+    "cpu", "load", "memory", "swap", "pressure", "disk", "network", "cgroup", "shm", "hypervisor", "system"
 ]
 
 PROBE_STATUSES: Final[tuple[ProbeStatus, ...]] = ("ok", "skipped", "error", "timeout", "aborted", "wrong_answer")
