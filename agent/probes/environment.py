@@ -10,7 +10,7 @@ import msgspec
 
 from agent.clock import Clock
 from agent.errors import HeatsoakError
-from agent.probes.child import ChildCommand, run_child
+from agent.probes.child import ChildCommand, Watch, run_child
 
 _ASK: Final = "import json, sys; print(); print(json.dumps([list(sys.version_info[:3]), [p for p in sys.path if p]]))"
 _ASK_DEADLINE_S: Final = 20.0
@@ -39,7 +39,9 @@ class Interpreter(msgspec.Struct, frozen=True):
         return (self.python, "-s" if self.python_path else "-I")
 
 
-def find_interpreter(python: str, python_path: tuple[str, ...], directory: Path, clock: Clock) -> Interpreter:
+def find_interpreter(
+    python: str, python_path: tuple[str, ...], directory: Path, clock: Clock, watch: Watch
+) -> Interpreter:
     """Ask the interpreter ``python`` (this one where empty) for its version and package directories.
 
     Raises:
@@ -49,7 +51,7 @@ def find_interpreter(python: str, python_path: tuple[str, ...], directory: Path,
     draft = Interpreter(named, (0, 0, 0), (), python_path)
     environment = child_environment(draft, "", 1, directory, {})
     command = ChildCommand((*draft.argv, "-c", _ASK), environment, directory, _ASK_DEADLINE_S)
-    answer = run_child(command, clock, lambda _pid: "", lambda _event: None)
+    answer = run_child(command, clock, watch, lambda _event: None)
     if answer.ended == "not_started":
         raise InterpreterError(f"probe.python cannot be started: {answer.detail}")
     with contextlib.suppress(msgspec.MsgspecError, IndexError):

@@ -11,7 +11,7 @@ from agent.model.text import clean_label
 from agent.model.vocabulary import ProbeStatus
 from agent.probes.child import ChildExit
 
-_LONGEST_DETAIL: Final = 300
+LONGEST_DETAIL: Final = 300
 
 ENVIRONMENT_REASONS: Final = frozenset(
     {
@@ -44,16 +44,16 @@ def failure_of(ended: ChildExit, *, oom_killed: bool) -> Failure:
     evidence a SIGKILL is just a SIGKILL.
     """
     last_line = next((line for line in reversed(ended.output.splitlines()) if line.strip()), "")
-    said = clean_label(last_line.strip(), _LONGEST_DETAIL)
+    said = clean_label(last_line.strip(), LONGEST_DETAIL)
     match ended.ended:
         case "not_started":
-            return Failure("error", "interpreter_missing", clean_label(ended.detail, _LONGEST_DETAIL))
+            return Failure("error", "interpreter_missing", clean_label(ended.detail, LONGEST_DETAIL))
         case "deadline":
             return Failure("timeout", "deadline", f"ended after {ended.elapsed_s:.1f} s")
         case "aborted":
             return Failure("aborted", ended.detail)
         case "bad_result":
-            return Failure("error", "bad_result", clean_label(ended.detail, _LONGEST_DETAIL))
+            return Failure("error", "bad_result", clean_label(ended.detail, LONGEST_DETAIL))
         case "done":
             return Failure("error", "bad_result", "the child said it was done without a result for this request")
         case "exited":

@@ -14,6 +14,7 @@ from agent.config.settings import ProbeSettings
 from agent.errors import HeatsoakError
 from agent.model.probe import PROTOCOL_VERSION, ChildEvent, ChildSpec, ProbeRecord
 from agent.model.snapshot import Card, CardIdentity
+from agent.model.text import clean_label
 from agent.nvml.source import CardSource
 from agent.probes.attribution import busy_s
 from agent.probes.child import ChildCommand, ChildExit, run_child
@@ -21,7 +22,7 @@ from agent.probes.collector import Collector
 from agent.probes.environment import Interpreter, InterpreterError, child_environment, find_interpreter
 from agent.probes.job import Job
 from agent.probes.memory import oom_kills
-from agent.probes.outcome import Failure, failure_of
+from agent.probes.outcome import LONGEST_DETAIL, Failure, failure_of
 from agent.probes.package import installed_workloads, make_package
 from agent.probes.watch import CardWatch
 
@@ -67,6 +68,11 @@ class ProbeRunner:
         self._interpreter: Interpreter | None = None
         self._watch: CardWatch | None = None
 
+    def use(self, settings: ProbeSettings) -> None:
+        """Take other settings, from the next run on."""
+        self._settings = settings
+        self._interpreter = None
+
     @property
     def sessions(self) -> tuple[int, ...]:
         """The session of the running or last child: its processes are ours."""
@@ -80,9 +86,8 @@ class ProbeRunner:
         try:
             ended = self._run_child(job, watch, collector)
         except (HeatsoakError, OSError) as error:
-            reason = "interpreter_missing" if isinstance(error, InterpreterError) else f"failed:{type(error).__name__}"
-            failure = Failure("error", reason, str(error))
-            _log.warning("probe_not_started", reason=reason, detail=str(error))
+            failure = _failure_to_start(error, abort())
+            _log.warning("probe_not_started", reason=failure.reason, detail=failure.detail)
             return RunOutcome(collector.records(failure, (), None))
         failure = failure_of(ended, oom_killed=oom_kills() > kills_before)
         if collector.unanswered() or ended.ended != "done":
@@ -98,7 +103,7 @@ class ProbeRunner:
         cache.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix="heatsoak-probe-", ignore_cleanup_errors=True) as name:
             directory = Path(name)
-            interpreter = self._find_interpreter(directory)
+            interpreter = self._find_interpreter(directory, watch)
             identity = job.card.identity if job.card else CardIdentity(-1, "")
             environment = child_environment(interpreter, identity.uuid, job.threads, directory, os.environ)
             environment["CUDA_CACHE_PATH"] = str(cache / "cuda")
@@ -111,16 +116,24 @@ class ProbeRunner:
             )
             return run_child(command, self._clock, watch.ask, collector.take)
 
-    def _find_interpreter(self, directory: Path) -> Interpreter:
+    def _find_interpreter(self, directory: Path, watch: CardWatch) -> Interpreter:
         if self._interpreter is None:
-            settings = self._settings
-            self._interpreter = find_interpreter(settings.python, settings.python_path, directory, self._clock)
+            python, python_path = self._settings.python, self._settings.python_path
+            self._interpreter = find_interpreter(python, python_path, directory, self._clock, watch.ask)
         return self._interpreter
 
     def _pack(self) -> Path:
         if self._package is None or not self._package.exists():
             self._package = make_package(self._workloads or installed_workloads(), self._directory)
         return self._package
+
+
+def _failure_to_start(error: Exception, abort_reason: str) -> Failure:
+    if abort_reason:
+        return Failure("aborted", abort_reason)
+    if isinstance(error, InterpreterError):
+        return Failure("error", "interpreter_missing", clean_label(str(error), LONGEST_DETAIL))
+    return Failure("error", f"failed:{type(error).__name__}", clean_label(str(error), LONGEST_DETAIL))
 
 
 def _spec(job: Job, identity: CardIdentity, cache_dir: str) -> ChildSpec:
