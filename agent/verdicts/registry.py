@@ -1,0 +1,67 @@
+"""Every rule, in order."""
+
+from typing import Final
+
+from agent.verdicts import input_bound
+from agent.verdicts.rules import (
+    card_lost,
+    driver_hung,
+    ecc_corrected,
+    ecc_uncorrected,
+    fabric_down,
+    gpu_missing,
+    hw_slowdown,
+    low_clocks,
+    maintenance,
+    no_telemetry,
+    nvlink,
+    nvml_down,
+    pcie_link,
+    pcie_replay,
+    power_brake,
+    power_cap,
+    probe_environment,
+    probe_failing,
+    recovery,
+    retired_pages,
+    row_remap,
+    thermal,
+    thermal_resistance,
+    wrong_answer,
+    xid,
+)
+from agent.verdicts.view import CardRule, NodeRule
+
+CARD_RULES: Final[tuple[CardRule, ...]] = (
+    maintenance.RULE,
+    card_lost.RULE,
+    ecc_uncorrected.RULE,
+    row_remap.RULE,
+    retired_pages.RULE,
+    recovery.RULE,
+    xid.RULE,
+    wrong_answer.RULE,
+    pcie_link.RULE,
+    pcie_replay.RULE,
+    nvlink.RULE,
+    low_clocks.RULE,
+    thermal.RULE,
+    power_brake.RULE,
+    hw_slowdown.RULE,
+    no_telemetry.RULE,
+    probe_failing.RULE,
+    thermal_resistance.RULE,
+    ecc_corrected.RULE,
+    power_cap.RULE,
+    input_bound.RULE,
+)
+"""In the order in which a card's findings are shown."""
+
+NODE_RULES: Final[tuple[NodeRule, ...]] = (
+    driver_hung.RULE,
+    nvml_down.RULE,
+    fabric_down.RULE,
+    gpu_missing.RULE,
+    probe_environment.RULE,
+)
+"""In order of precedence: the first that holds names the node's state."""

@@ -1,0 +1,1 @@
+"""One rule a file: pure functions over a view and the thresholds."""

@@ -1,0 +1,48 @@
+"""The probe environment is broken: TensorFlow cannot use any card here. No card is to blame."""
+
+from typing import Final
+
+from agent.config.settings import VerdictSettings
+from agent.verdicts.rules.probe_failing import failing, reason_of
+from agent.verdicts.view import Conclusion, NodeRule, NodeView
+
+NAME = "probe_environment"
+REASONS: Final = frozenset(
+    {
+        "tensorflow_missing",
+        "not_a_gpu_build",
+        "missing_library",
+        "driver_too_old",
+        "compute_capability",
+        "no_gpu",
+        "cuda_init_failed",
+        "ran_on_cpu",
+        "wrong_device",
+        "interpreter_missing",
+        "crashed",
+        "exit_code",
+        "bad_result",
+        "oom_killed",
+    }
+)
+"""Reasons that speak of the software and not of one card's work."""
+
+
+def judge(view: NodeView, _thresholds: VerdictSettings) -> Conclusion | None:
+    """Return ``probe_environment_broken`` where the probes of every card that was probed keep failing."""
+    probed = [card for card in view.cards if any(r.result.status not in ("skipped", "aborted") for r in card.probes)]
+    newest = [failing(card.probes) for card in probed]
+    broken = [record for record in newest if record is not None and reason_of(record) in REASONS]
+    if not broken or len(broken) < len(probed):
+        return None
+    latest = max(broken, key=lambda record: record.wall_s)
+    return Conclusion(
+        state="probe_environment_broken",
+        cause=reason_of(latest),
+        summary=f"Probes cannot use any card of this node: {latest.result.detail or latest.result.reason}.",
+        next_action="Run heatsoak doctor: it names the library, driver or interpreter that does not fit.",
+        evidence={"cards_failing": float(len(broken)), "cards_probed": float(len(probed))},
+    )
+
+
+RULE = NodeRule(NAME, judge, covers=("probe_failing",))
