@@ -1,5 +1,6 @@
 """Builds the fake libnvidia-ml.so.1 from the installed header: ``python -m tests.fakenvml.build [DIR]``."""
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -10,7 +11,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.fakenvml.generate import generate, hand_written, prototypes
+from tests.fakenvml.generate import generate, hand_written, redirects
 from tests.fakenvml.header import locate_header, read_header
 
 LIBRARY = "libnvidia-ml.so.1"
@@ -52,13 +53,13 @@ def _digest(header: Path) -> str:
 def _compile(header_path: Path, folder: Path) -> None:
     gcc = shutil.which("gcc")
     if gcc is None:
-        raise FileNotFoundError("gcc: not found on PATH; install it to build the fake NVML")
+        raise FileNotFoundError(errno.ENOENT, "not found on PATH; install it to build the fake NVML", "gcc")
     header = read_header(header_path)
     sources = [path for path in _sources() if path.suffix == ".c"]
     names = [name for path in sources for name in hand_written(path.read_text(encoding="utf-8"))]
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         work = Path(scratch)
-        (work / "redirects.h").write_text(prototypes(header), encoding="utf-8")
+        (work / "redirects.h").write_text(redirects(header), encoding="utf-8")
         (work / "generated.c").write_text(generate(header, names), encoding="utf-8")
         made = work / LIBRARY
         command: Sequence[str | os.PathLike[str]] = [

@@ -19,6 +19,8 @@ _PLAIN_VERSIONS = {"nvmlGpmSupport_t": "NVML_GPM_SUPPORT_VERSION"}
 _CARD_WITHOUT_HANDLE = re.compile(r"nvmlDeviceGetHandleBy\w+|nvmlGpmMetricsGet")
 """Functions about a card that do not take its handle."""
 _MOST_FIELDS = 400
+_UNSAID_LENGTH = 64
+"""Room of a text whose length is not passed: that of a firmware's version."""
 _WORDS = (
     ("field", 2, "TAKES_VALUES", 1),
     ("gpm", 1, "TAKES_VALUES", 1),
@@ -39,9 +41,6 @@ class _Shape:
     layouts: tuple[str, ...] = ()
 
 
-_UNKNOWN = _Shape((), (), "TAKES_NOTHING")
-
-
 def generate(header: Header, written: Iterable[str]) -> str:
     """Return generated.c: a body for each function not in ``written``, and the tables of all of them."""
     by_hand = set(written)
@@ -58,8 +57,8 @@ def generate(header: Header, written: Iterable[str]) -> str:
     return "\n".join(part for part in parts if part) + "\n"
 
 
-def prototypes(header: Header) -> str:
-    """Return undef.h: the lines that keep the header from renaming functions that are written by hand."""
+def redirects(header: Header) -> str:
+    """Return redirects.h: the lines that keep the header from renaming functions that are written by hand."""
     return "\n".join(f"#undef {name}" for name in header.redirects) + "\n"
 
 
@@ -82,7 +81,7 @@ def _shape(header: Header, function: Function) -> _Shape:
     if any(out.startswith("STRUCT") for out in outs):
         return _struct_shape(header, function, args, outs)
     if any("LIST" in out for out in outs):
-        return _Shape(args, outs, "TAKES_LIST")
+        return _Shape(args, outs, "TAKES_LIST") if len(outs) == 1 else _Shape(args, (), "TAKES_NOTHING")
     return _Shape(args, outs, "TAKES_VALUES" if outs else "TAKES_NOTHING", len(outs))
 
 
@@ -134,54 +133,65 @@ def _argument(parameter: Parameter) -> str:
 def _outputs(header: Header, function: Function) -> tuple[str, ...] | None:
     """Return the initialisers of the outputs, or None where a form is not understood."""
     outs: list[str] = []
-    parameters = function.parameters
-    skip = -1
-    for index, parameter in enumerate(parameters):
-        if not parameter.pointer or index == skip:
+    padded = [None, *function.parameters, None]
+    for before, parameter, after in zip(padded[:-2], function.parameters, padded[2:], strict=True):
+        if not parameter.pointer:
             continue
         if parameter.constant:
             return None
-        following = parameters[index + 1] if index + 1 < len(parameters) else None
-        out, consumed = _output(header, function, parameter, following)
+        if outs and outs[-1].startswith(("LIST", "SIZED_TEXT")):
+            continue  # the elements or the length of what was just taken, or a second array beside the first
+        out = _output(header, before, parameter, after)
         if not out:
             return None
         outs.append(out)
-        skip = index + 1 if consumed else skip
     return tuple(outs)
 
 
-def _output(
-    header: Header, function: Function, parameter: Parameter, following: Parameter | None
-) -> tuple[str, bool]:
-    """Return one output's initialiser and whether it takes in the parameter after it."""
+def _output(header: Header, before: Parameter | None, parameter: Parameter, after: Parameter | None) -> str:
+    """Return one output's initialiser, empty where its form is not understood."""
     name = parameter.name
-    is_count = "count" in name.lower() and parameter.type == "unsigned int"
     if parameter.type == "char":
-        if following and following.pointer and following.type == "unsigned int":
-            return f"SIZED_TEXT({name}, {following.name})", True
-        return (f"TEXT({name}, {following.name})" if following and _is_length(following) else f"TEXT({name}, 64)"), False
-    if header.aliases.get(parameter.type, parameter.type) in header.structs:
-        return f"STRUCT({name})", False
-    if parameter.type in _HANDLES or parameter.type == _DEVICE or parameter.type == "nvmlValue_t":
-        return "", False
-    if is_count and following and following.pointer:
-        is_number = following.type not in _HANDLES and following.type != _DEVICE and following.type not in header.structs
-        return (f"LIST({following.name}, {name})", True) if is_number else ("", False)
-    size = next((p.name for p in function.parameters if p.name.endswith("SetSize") or p.name == "size"), "")
-    if size and not any(p.name == size and p.pointer for p in function.parameters):
-        return f"FIXED_LIST({name}, {size})", False
-    return f"NUMBER({name})", False
+        return _text(name, after)
+    if _is_struct(header, parameter):
+        return f"STRUCT({name})"
+    if _is_handle(parameter):
+        return ""
+    if _counts(parameter) and after and after.pointer:
+        return "" if _is_handle(after) or _is_struct(header, after) else f"LIST({after.name}, {name})"
+    if before and before.name.endswith("SetSize"):
+        return f"FIXED_LIST({name}, {before.name})"
+    if after and _is_length(after):
+        return f"FIXED_LIST({name}, {after.name} / sizeof *{name})"
+    return f"NUMBER({name})"
+
+
+def _text(name: str, after: Parameter | None) -> str:
+    if after and after.pointer and after.type == "unsigned int":
+        return f"SIZED_TEXT({name}, {after.name})"
+    length = after.name if after and _is_length(after) else str(_UNSAID_LENGTH)
+    return f"TEXT({name}, {length})"
+
+
+def _is_struct(header: Header, parameter: Parameter) -> bool:
+    return header.aliases.get(parameter.type, parameter.type) in header.structs
+
+
+def _is_handle(parameter: Parameter) -> bool:
+    return parameter.type in _HANDLES or parameter.type == _DEVICE
+
+
+def _counts(parameter: Parameter) -> bool:
+    """Return whether a number tells the length of the array after it; a count of sessions is a plain number."""
+    name = parameter.name.lower()
+    return parameter.type == "unsigned int" and name.endswith("count") and name != "sessioncount"
 
 
 # ---- C text ----------------------------------------------------------------------------------------
 
 
 def _layout(header: Header, name: str) -> str:
-    rows = "".join(
-        f'    {{"{path}", offsetof({name}, {path}), sizeof(((const {name} *)0)->{path}), KIND((({name} *)0)->{path})}},\n'
-        for path in header.structs[name]
-        if path != "version"
-    )
+    rows = "".join(f"    FIELD({name}, {path}),\n" for path in header.structs[name] if path != "version")
     return f"static const struct field fields_of_{name}[] = {{\n{rows}}};"
 
 

@@ -1,5 +1,6 @@
 """What NVML's header declares: functions, structs, versions and constants, read when the library is built."""
 
+import errno
 import importlib.metadata
 import re
 from collections.abc import Iterator, Mapping
@@ -67,7 +68,7 @@ def locate_header() -> Path:
     for file in files:
         if file.name == "nvml.h":
             return Path(str(file.locate()))
-    raise FileNotFoundError("nvml.h: not found; install the distribution nvidia-nvml-dev")
+    raise FileNotFoundError(errno.ENOENT, "not found; install the distribution nvidia-nvml-dev", "nvml.h")
 
 
 def read_header(path: Path) -> Header:

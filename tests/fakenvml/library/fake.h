@@ -34,6 +34,8 @@ struct field {
     enum kind kind;
 };
 
+#define FIELD(type, path) {#path, offsetof(type, path), sizeof(((type *)0)->path), KIND(((type *)0)->path)}
+
 /* One struct as a caller may pass it; version 0: it has none, or any is taken. */
 struct layout {
     const char *name;
