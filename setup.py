@@ -18,7 +18,7 @@ setup(
         "prometheus-client>=0.20",
         "structlog>=23.1",
         "msgspec>=0.18.6",
-        "cheroot>=10",
+        "h11>=0.14",
         "click>=8.1",
         "rich>=13",
         "jinja2>=3.1",
