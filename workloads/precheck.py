@@ -1,0 +1,260 @@
+"""Whether this interpreter, this TensorFlow and this card can do what is asked; each cause is named, none is guessed.
+
+Every way in which TensorFlow ends up computing on the CPU with exit code 0 is an error here, with the reason that
+someone can act on. The checks run in the order in which the causes shadow each other.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import os
+import platform
+import sys
+from dataclasses import dataclass
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from workloads import cuda, failure
+from workloads.emit import Device, Environment
+from workloads.spec import Spec
+
+SONAMES: Mapping[int, Tuple[str, ...]] = {
+    11: ("libcudart.so.11.0", "libcublas.so.11", "libcublasLt.so.11", "libcufft.so.10", "libcurand.so.10",
+         "libcusolver.so.11", "libcusparse.so.11"),
+    12: ("libcudart.so.12", "libcublas.so.12", "libcublasLt.so.12", "libcufft.so.11", "libcurand.so.10",
+         "libcusolver.so.11", "libcusparse.so.12"),
+    13: ("libcudart.so.13", "libcublas.so.13", "libcublasLt.so.13", "libcufft.so.12", "libcurand.so.10",
+         "libcusolver.so.12", "libcusparse.so.12"),
+}  # fmt: skip
+"""Libraries that TensorFlow opens at start, by CUDA major version, cuDNN apart: with one of them missing it lists no GPU."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where probes run, once the checks have passed."""
+
+    kind: str
+    device: str
+    """TensorFlow's name of the device, as ``/GPU:0``."""
+    info: Device
+    driver: Optional[cuda.Driver]
+    memory_limit_bytes: int
+    seed: int
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether the device is a card."""
+        return self.kind == "gpu"
+
+    @property
+    def capability_major(self) -> int:
+        """The card's major compute capability, 0 on a CPU."""
+        return int(self.info.compute_capability.partition(".")[0] or 0)
+
+    def free_bytes(self) -> int:
+        """Return the memory that probes may still take: the limit, the card's free memory, or a modest share of the host's."""
+        if self.driver is not None:
+            free = self.driver.free_bytes()
+            return min(free, self.memory_limit_bytes) if self.memory_limit_bytes else free
+        return self.memory_limit_bytes or 2**30
+
+
+def prepare_environment(spec: Spec) -> None:
+    """Set what TensorFlow and CUDA read from the environment when they load; values already set are kept."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+    if not spec.cache_dir:
+        return
+    os.environ.setdefault("CUDA_CACHE_PATH", os.path.join(spec.cache_dir, "cuda"))
+    _add_flag("TF_XLA_FLAGS", "--tf_xla_persistent_cache_directory=%s" % os.path.join(spec.cache_dir, "xla"))
+
+
+def _add_flag(variable: str, flag: str) -> None:
+    present = os.environ.get(variable, "")
+    if flag.partition("=")[0] not in present:
+        os.environ[variable] = ("%s %s" % (present, flag)).strip()
+
+
+def import_tensorflow() -> Any:
+    """Import TensorFlow without Keras.
+
+    Keras is made unimportable first: TensorFlow brings it along otherwise, at 0.3 to 0.5 s and 20 MB.
+
+    Raises:
+        ProbeFailure: there is no TensorFlow, or it does not load.
+    """
+    sys.modules["keras"] = None  # type: ignore[assignment]  # the documented way to refuse an import
+    try:
+        return importlib.import_module("tensorflow")
+    except ModuleNotFoundError as raised:
+        if raised.name == "tensorflow":
+            raise failure.error("tensorflow_missing", "%s has no module tensorflow" % sys.executable) from raised
+        raise failure.classify(raised) from raised
+    except ImportError as raised:
+        raise _import_failure(str(raised)) from raised
+
+
+def _import_failure(text: str) -> failure.ProbeFailure:
+    library = text.partition(":")[0].strip().split()[-1:] if "cannot open shared object" in text else []
+    if library:
+        return failure.error("missing_library:%s" % library[0], failure.one_line(text))
+    return failure.error("failed:ImportError", failure.one_line(text))
+
+
+def environment(tf: Any) -> Environment:
+    """Return the versions of what is installed here; ``tf`` is None where TensorFlow did not load."""
+    build: Mapping[str, Any] = tf.sysconfig.get_build_info() if tf is not None else {}
+    return Environment(
+        python=platform.python_version(),
+        tensorflow=str(tf.__version__) if tf is not None else "",
+        cuda=str(build.get("cuda_version", "")),
+        cudnn=str(build.get("cudnn_version", "")),
+        driver=cuda.driver_version(),
+    )
+
+
+def open_machine(tf: Any, spec: Spec) -> Machine:
+    """Check everything, configure TensorFlow for the one device, and return where probes run.
+
+    Raises:
+        ProbeFailure: the device cannot be used as asked, with the reason.
+    """
+    tf.config.set_soft_device_placement(False)
+    if spec.threads:
+        tf.config.threading.set_intra_op_parallelism_threads(spec.threads)
+        tf.config.threading.set_inter_op_parallelism_threads(spec.threads)
+    if spec.device == "cpu":
+        tf.config.set_visible_devices([], "GPU")
+        info = Device(kind="cpu", name=platform.processor() or platform.machine())
+        return Machine("cpu", "/CPU:0", info, None, spec.memory_limit_bytes, spec.seed)
+    return _open_gpu(tf, spec)
+
+
+def _open_gpu(tf: Any, spec: Spec) -> Machine:
+    build: Dict[str, Any] = dict(tf.sysconfig.get_build_info())
+    if not build.get("is_cuda_build"):
+        raise failure.error("not_a_gpu_build", "TensorFlow %s was built without CUDA" % tf.__version__)
+    driver = _open_driver(build)
+    card = driver.card()
+    _check_card(card, spec, build)
+    listed = tf.config.list_physical_devices("GPU")
+    if not listed:
+        missing = missing_libraries(build)
+        if missing:
+            raise failure.error("missing_library:%s" % missing[0], "these fail to load: %s" % ", ".join(missing))
+        raise failure.error("no_gpu", "CUDA sees %s (%s) but TensorFlow lists no GPU" % (card.name, card.uuid))
+    _limit_memory(tf, listed[0], spec.memory_limit_bytes)
+    _prove_it_runs(tf)
+    info = Device(
+        kind="gpu",
+        name=card.name,
+        uuid=card.uuid,
+        pci_bus_id=card.pci_bus_id,
+        compute_capability="%d.%d" % card.capability,
+        memory_bytes=card.memory_bytes,
+    )
+    return Machine("gpu", "/GPU:0", info, driver, spec.memory_limit_bytes, spec.seed)
+
+
+def _open_driver(build: Mapping[str, Any]) -> cuda.Driver:
+    try:
+        driver = cuda.Driver()
+    except OSError as raised:
+        raise failure.error("missing_library:%s" % cuda.LIBRARY, failure.one_line(str(raised))) from raised
+    except cuda.CudaError as raised:
+        if raised.code == cuda.NO_DEVICE:
+            visible = os.environ.get("CUDA_VISIBLE_DEVICES", "(not set)")
+            raise failure.error("no_gpu", "CUDA sees no card; CUDA_VISIBLE_DEVICES is %s" % visible) from raised
+        raise failure.error("cuda_init_failed:%s" % raised.name, str(raised)) from raised
+    served, built = driver.cuda_version(), _version(str(build.get("cuda_version", "")))
+    if built and not driver_serves(served, built):
+        raise failure.error(
+            "driver_too_old", "the driver serves CUDA %d.%d, TensorFlow wants %d.%d" % (served + built)
+        )
+    if driver.visible() == 0:
+        raise failure.error("no_gpu", "CUDA sees no card")
+    return driver
+
+
+def driver_serves(served: Tuple[int, int], built: Tuple[int, int]) -> bool:
+    """Return whether a driver that serves CUDA ``served`` runs what was built with CUDA ``built``.
+
+    From CUDA 11 on a driver runs every minor version of its major one, and every older one ("minor version
+    compatibility" in NVIDIA's CUDA Compatibility guide); before, it had to be at least as new.
+    """
+    return served[0] >= built[0] if built[0] >= 11 else served >= built
+
+
+def _check_card(card: cuda.Card, spec: Spec, build: Mapping[str, Any]) -> None:
+    if spec.gpu_uuid and card.uuid.lower() != spec.gpu_uuid.lower():
+        raise failure.error("wrong_device", "CUDA opened %s, asked for %s" % (card.uuid, spec.gpu_uuid))
+    if spec.pci_bus_id and not cuda.same_bus_id(card.pci_bus_id, spec.pci_bus_id):
+        raise failure.error("wrong_device", "CUDA opened %s, asked for %s" % (card.pci_bus_id, spec.pci_bus_id))
+    built = [str(item) for item in build.get("cuda_compute_capabilities", ())]
+    if built and not has_code_for(card.capability, built):
+        raise failure.error(
+            "compute_capability",
+            "%s has compute capability %d.%d, TensorFlow holds code for %s only"
+            % ((card.name,) + card.capability + (", ".join(built),)),
+        )
+
+
+def has_code_for(capability: Tuple[int, int], built: Sequence[str]) -> bool:
+    """Return whether a build for the capabilities ``built`` (as ``sm_80``, ``compute_90``) has native code for a card.
+
+    Native code runs on its own major version from its minor version on. A newer major version could only have the
+    intermediate code compiled at run time, and the CUDA libraries of that build have no kernels for it either: what
+    would then be measured is not the card.
+    """
+    for item in built:
+        digits = item.rpartition("_")[2].rstrip("af")
+        if digits.isdigit() and int(digits[:-1]) == capability[0] and int(digits[-1]) <= capability[1]:
+            return True
+    return False
+
+
+def missing_libraries(build: Mapping[str, Any]) -> List[str]:
+    """Return the names of the libraries that TensorFlow opens at start and that do not load."""
+    version = _version(str(build.get("cuda_version", "")))
+    names = SONAMES.get(version[0], ()) if version else ()
+    cudnn = str(build.get("cudnn_version", "")).partition(".")[0]
+    if cudnn.isdigit():
+        names += ("libcudnn.so.%s" % cudnn,)
+    return [name for name in names if not _loads(name)]
+
+
+def _loads(soname: str) -> bool:
+    try:
+        ctypes.CDLL(soname)
+    except OSError:
+        return False
+    return True
+
+
+def _version(text: str) -> Optional[Tuple[int, int]]:
+    parts = text.split(".")
+    if len(parts) < 2 or not (parts[0].isdigit() and parts[1].isdigit()):
+        return None
+    return int(parts[0]), int(parts[1])
+
+
+def _limit_memory(tf: Any, physical: Any, limit_bytes: int) -> None:
+    if limit_bytes:
+        limit = tf.config.LogicalDeviceConfiguration(memory_limit=limit_bytes / 2**20)
+        tf.config.set_logical_device_configuration(physical, [limit])
+    else:
+        tf.config.experimental.set_memory_growth(physical, True)
+
+
+def _prove_it_runs(tf: Any) -> None:
+    try:
+        with tf.device("/GPU:0"):
+            product = tf.linalg.matmul(tf.fill([64, 64], 2.0), tf.fill([64, 64], 0.5))
+        answer = float(tf.reduce_sum(product))
+    except tf.errors.OpError as raised:
+        raise failure.classify(raised) from raised
+    except RuntimeError as raised:
+        raise failure.error("cuda_init_failed:%s" % type(raised).__name__, failure.one_line(str(raised))) from raised
+    if not product.device.endswith("GPU:0"):
+        raise failure.error("ran_on_cpu", "a product asked of GPU:0 ran on %s" % (product.device or "no device"))
+    if answer != 64.0**3:
+        raise failure.wrong_answer("exact_mismatch", "a 64 x 64 product sums to %r instead of %r" % (answer, 64.0**3))

@@ -1,0 +1,78 @@
+"""One child's run: check the machine, make each measurement, say what came of it."""
+
+from __future__ import annotations
+
+import importlib
+import resource
+from typing import Any, Mapping, Tuple
+
+from workloads import failure, precheck
+from workloads.emit import Device, Emitter, Result
+from workloads.spec import Request, Spec
+from workloads.timing import Clock
+
+MODULES: Mapping[str, str] = {
+    "matmul": "workloads.matmul",
+    "resnet50": "workloads.training",
+    "vgg16": "workloads.training",
+    "pipeline": "workloads.pipeline",
+    "bandwidth": "workloads.bandwidth",
+    "fill": "workloads.fill",
+    "memory": "workloads.memory",
+}
+"""The module behind each probe; its ``run(context)`` yields results. Imported once TensorFlow is known to load."""
+
+
+def run(spec: Spec, emitter: Emitter, clock: Clock, started_s: float) -> None:
+    """Answer every request of ``spec``: hello, phases and results, done."""
+    tf = None
+    precheck.prepare_environment(spec)
+    try:
+        tf = precheck.import_tensorflow()
+        machine = precheck.open_machine(tf, spec)
+    except failure.ProbeFailure as failed:
+        emitter.hello(precheck.environment(tf), Device(kind=spec.device), clock.monotonic_s() - started_s)
+        for request in spec.requests:
+            emitter.result(_failed(request, failed))
+    else:
+        emitter.hello(precheck.environment(tf), machine.info, clock.monotonic_s() - started_s)
+        for index, request in enumerate(spec.requests):
+            _answer(index, request, machine, emitter, clock)
+    emitter.done(*_cost())
+
+
+def _answer(index: int, request: Request, machine: precheck.Machine, emitter: Emitter, clock: Clock) -> None:
+    context_module = importlib.import_module("workloads.context")
+    context = context_module.Context(
+        request=request,
+        machine=machine,
+        clock=clock,
+        phase=lambda name: emitter.phase(index, name, clock.monotonic_s()),
+    )
+    context.reset_allocator_peak()
+    try:
+        for result in _probe(request)(context):
+            emitter.result(result)
+    except Exception as raised:  # noqa: BLE001 - one measurement's error must not cost the others
+        emitter.result(_failed(request, failure.classify(raised)))
+
+
+def _probe(request: Request) -> Any:
+    return importlib.import_module(MODULES[request.probe]).run
+
+
+def _failed(request: Request, failed: failure.ProbeFailure) -> Result:
+    return Result(
+        probe=request.probe,
+        status=failed.status,
+        reason=failed.reason,
+        detail=failed.detail,
+        variant=request.text("variant"),
+        dtype=request.dtype,
+        mode=request.mode,
+    )
+
+
+def _cost() -> Tuple[float, int]:
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024

@@ -1,0 +1,171 @@
+"""What the child is told: one strict JSON document on standard input."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, Callable, Dict, List, Mapping, Tuple, Union
+
+PROTOCOL_VERSION = 1
+PROBES = ("matmul", "resnet50", "vgg16", "pipeline", "bandwidth", "fill", "memory")
+DTYPES = ("", "bf16", "fp16", "tf32", "fp32", "fp64")
+MODES = ("graph", "xla")
+DEVICES = ("gpu", "cpu")
+
+Option = Union[str, float, bool]
+
+
+class SpecError(Exception):
+    """The specification is unfit; the message names the field, its value and what would be right."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One measurement to make; 0 and empty text leave the choice to the probe's own rules."""
+
+    probe: str
+    dtype: str = ""
+    size: int = 0
+    """Matrix side, or image side in pixels."""
+    batch: int = 0
+    mode: str = "graph"
+    seconds: float = 0.0
+    """Length of the judged window."""
+    options: Mapping[str, Option] = field(default_factory=dict)
+
+    def flag(self, name: str) -> bool:
+        """Return whether the option ``name`` is true; absent counts as false."""
+        return bool(self.options.get(name, False))
+
+    def number(self, name: str, default: float) -> float:
+        """Return the option ``name`` as a number, ``default`` where it is absent."""
+        return float(self.options.get(name, default))
+
+    def text(self, name: str) -> str:
+        """Return the option ``name`` as text, empty where it is absent."""
+        return str(self.options.get(name, ""))
+
+
+@dataclass(frozen=True)
+class Spec:
+    """All that a child is told."""
+
+    version: int
+    device: str
+    requests: Tuple[Request, ...]
+    gpu_uuid: str = ""
+    pci_bus_id: str = ""
+    memory_limit_bytes: int = 0
+    """Hard limit of TensorFlow's allocator; 0 lets it grow as needed."""
+    threads: int = 0
+    """Threads of one operation and operations at a time; 0 leaves TensorFlow's default."""
+    cache_dir: str = ""
+    """Directory of the persistent compilation caches; none are kept where empty."""
+    seed: int = 0
+
+
+def parse(text: str) -> Spec:
+    """Return the specification that ``text`` holds.
+
+    Raises:
+        SpecError: it is no JSON object, has an unknown or missing key, a wrong type or a value out of range.
+    """
+    try:
+        document = json.loads(text, parse_constant=_refuse_constant)
+    except ValueError as error:
+        raise SpecError("specification: not JSON: %s" % error) from error
+    values = _fields(document, "specification", _SPEC_FIELDS, ("version", "device", "requests"))
+    if values["version"] != PROTOCOL_VERSION:
+        raise SpecError("specification.version: %r, want %d" % (values["version"], PROTOCOL_VERSION))
+    items = values.pop("requests")
+    if not items:
+        raise SpecError("specification.requests: empty, want at least one request")
+    requests = tuple(_request(item, "specification.requests[%d]" % index) for index, item in enumerate(items))
+    return Spec(requests=requests, **values)
+
+
+def _request(document: Any, where: str) -> Request:
+    values = _fields(document, where, _REQUEST_FIELDS, ("probe",))
+    for name, value in values.get("options", {}).items():
+        if not isinstance(value, (str, int, float)):
+            raise SpecError("%s.options.%s: %r, want text, a number or a boolean" % (where, name, value))
+    return Request(**values)
+
+
+def _fields(
+    document: Any, where: str, known: Mapping[str, Callable[[Any, str], Any]], required: Tuple[str, ...]
+) -> Dict[str, Any]:
+    if not isinstance(document, dict):
+        raise SpecError("%s: %r, want an object" % (where, document))
+    for name in document:
+        if name not in known:
+            raise SpecError("%s.%s: unknown, want one of %s" % (where, name, ", ".join(sorted(known))))
+    for name in required:
+        if name not in document:
+            raise SpecError("%s.%s: missing" % (where, name))
+    return {name: known[name](value, "%s.%s" % (where, name)) for name, value in document.items()}
+
+
+def _text(value: Any, where: str) -> str:
+    if not isinstance(value, str):
+        raise SpecError("%s: %r, want text" % (where, value))
+    return value
+
+
+def _count(value: Any, where: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise SpecError("%s: %r, want a whole number of at least 0" % (where, value))
+    return value
+
+
+def _duration(value: Any, where: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 3600:
+        raise SpecError("%s: %r, want seconds from 0 to 3600" % (where, value))
+    return float(value)
+
+
+def _one_of(allowed: Tuple[str, ...]) -> Callable[[Any, str], str]:
+    def check(value: Any, where: str) -> str:
+        if value not in allowed:
+            raise SpecError("%s: %r, want one of %s" % (where, value, ", ".join(repr(item) for item in allowed)))
+        return str(value)
+
+    return check
+
+
+def _list(value: Any, where: str) -> List[Any]:
+    if not isinstance(value, list):
+        raise SpecError("%s: %r, want a list" % (where, value))
+    return value
+
+
+def _object(value: Any, where: str) -> Dict[str, Any]:
+    if not isinstance(value, dict):
+        raise SpecError("%s: %r, want an object" % (where, value))
+    return value
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError("%s is not a number of JSON" % name)
+
+
+_REQUEST_FIELDS: Mapping[str, Callable[[Any, str], Any]] = {
+    "probe": _one_of(PROBES),
+    "dtype": _one_of(DTYPES),
+    "size": _count,
+    "batch": _count,
+    "mode": _one_of(MODES),
+    "seconds": _duration,
+    "options": _object,
+}
+_SPEC_FIELDS: Mapping[str, Callable[[Any, str], Any]] = {
+    "version": _count,
+    "device": _one_of(DEVICES),
+    "requests": _list,
+    "gpu_uuid": _text,
+    "pci_bus_id": _text,
+    "memory_limit_bytes": _count,
+    "threads": _count,
+    "cache_dir": _text,
+    "seed": _count,
+}

@@ -1,0 +1,180 @@
+"""The one way a step is timed, whatever the probe.
+
+The order, and what each part is for:
+
+1. *first call*: tracing, algorithm selection, compilation; reported apart.
+2. *warm-up*: single steps, each fetched, until two in a row agree within 10 % (bounded). The last of them is the
+   synchronous step time S.
+3. *batch length*: a batch is ``inner`` steps enqueued one after another and one fetch at its end. A few steps in one
+   batch give the pipelined step time P; S − P is what one fetch exposes of the host. ``inner`` is the least number for
+   which that is below 1 % of the batch, and the batch long enough for the clock.
+4. *settling*: batches at full load until ``settle_s`` have passed since the warm-up began, so that clocks and power
+   have found their level. Within it the host share is measured.
+5. *window*: batches for ``window_s``, at least ``min_repeats`` of them. Their median, minimum, maximum and median
+   absolute deviation are the result.
+
+**Host share** is the share of a pipelined step during which the device waits for the host: 1 − D/P, where D is the
+step's time on the device alone. D is found by giving the device a blocking kernel that outlasts the host's enqueueing:
+the step then runs behind it with no host in the way, and D = time(blocker, step) − time(blocker). Where the device's
+launch queue is shorter than the step, D is an upper bound, and the share a lower one. None on a CPU.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import Callable, List, Optional, Protocol, Sequence
+
+from workloads.emit import Timing
+
+WARMUP_AGREEMENT = 0.1
+WARMUP_STEPS = 6
+DISPATCH_SHARE = 0.01
+SETTLE_S = 1.0
+
+
+class Clock(Protocol):
+    """Tells the time."""
+
+    def monotonic_s(self) -> float:
+        """Return seconds on a clock that never steps and that processes share."""
+
+
+class SystemClock:
+    """The machine's own clock."""
+
+    def monotonic_s(self) -> float:
+        """Return CLOCK_MONOTONIC in seconds."""
+        return time.monotonic()
+
+
+class Queue(Protocol):
+    """Something to do on the device, over and over."""
+
+    def start(self) -> None:
+        """Enqueue one step; may return before the device has done it."""
+
+    def finish(self) -> None:
+        """Wait until the device has done all steps enqueued so far."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long to measure; all in seconds."""
+
+    window_s: float
+    settle_s: float = SETTLE_S
+    min_repeats: int = 3
+    min_batch_s: float = 0.02
+    """Shortest batch, so that a fetch's jitter stays small beside it."""
+    warmup_limit_s: float = 10.0
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What was measured of one step."""
+
+    timing: Timing
+    step_s: float
+    """Seconds per step: the median repeat over its ``inner`` steps."""
+    window_start_s: float
+    window_end_s: float
+    load_s: float
+    """Seconds from the end of the first call to the end of the window, all of them at load."""
+
+
+def measure(
+    work: Queue, plan: Plan, clock: Clock, phase: Callable[[str], None], blocker: Optional[Queue] = None
+) -> Measurement:
+    """Return the timing of ``work``, announcing each phase; ``blocker`` is what the host share is measured behind."""
+    phase("first_call")
+    first_call_s = _batch_s(work, 1, clock)
+    phase("warmup")
+    load_start_s = clock.monotonic_s()
+    synchronous_s = _warm_up(work, plan, clock)
+    inner = _batch_length(work, synchronous_s, plan, clock)
+    warmup_s = clock.monotonic_s() - load_start_s
+    phase("settle")
+    share = _host_share(work, blocker, inner, clock) if blocker is not None else None
+    while clock.monotonic_s() - load_start_s < plan.settle_s:
+        _batch_s(work, inner, clock)
+    phase("measure")
+    window_start_s = clock.monotonic_s()
+    repeats: List[float] = []
+    while len(repeats) < plan.min_repeats or clock.monotonic_s() - window_start_s < plan.window_s:
+        repeats.append(_batch_s(work, inner, clock))
+    window_end_s = clock.monotonic_s()
+    median_s = median(repeats)
+    timing = Timing(
+        median_s=median_s,
+        min_s=min(repeats),
+        max_s=max(repeats),
+        mad_s=median([abs(repeat - median_s) for repeat in repeats]),
+        repeats=len(repeats),
+        inner=inner,
+        first_call_s=first_call_s,
+        warmup_s=warmup_s,
+        host_share=share,
+    )
+    return Measurement(timing, median_s / inner, window_start_s, window_end_s, window_end_s - load_start_s)
+
+
+def median(values: Sequence[float]) -> float:
+    """Return the median of at least one value."""
+    ordered = sorted(values)
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+def _batch_s(work: Queue, steps: int, clock: Clock) -> float:
+    start_s = clock.monotonic_s()
+    for _ in range(steps):
+        work.start()
+    work.finish()
+    return clock.monotonic_s() - start_s
+
+
+def _warm_up(work: Queue, plan: Plan, clock: Clock) -> float:
+    limit_s = clock.monotonic_s() + plan.warmup_limit_s
+    previous_s = _batch_s(work, 1, clock)
+    for _ in range(WARMUP_STEPS - 1):
+        current_s = _batch_s(work, 1, clock)
+        if abs(current_s - previous_s) <= WARMUP_AGREEMENT * previous_s or clock.monotonic_s() >= limit_s:
+            return current_s
+        previous_s = current_s
+    return previous_s
+
+
+def _batch_length(work: Queue, synchronous_s: float, plan: Plan, clock: Clock) -> int:
+    steps = min(100, max(3, math.ceil(plan.min_batch_s / max(synchronous_s, 1e-6))))
+    longest = max(1, int(plan.window_s / plan.min_repeats / max(synchronous_s, 1e-6)))
+    if longest == 1:
+        return 1
+    pipelined_s = (_batch_s(work, steps, clock) - synchronous_s) / (steps - 1)
+    pipelined_s = min(synchronous_s, max(pipelined_s, synchronous_s / 10))
+    exposed_s = synchronous_s - pipelined_s
+    wanted_s = max(exposed_s / DISPATCH_SHARE, plan.min_batch_s)
+    return min(longest, max(1, math.ceil(wanted_s / pipelined_s)))
+
+
+def _host_share(work: Queue, blocker: Queue, inner: int, clock: Clock) -> float:
+    _batch_s(blocker, 1, clock)
+    one_block_s = _batch_s(blocker, 1, clock)
+    start_s = clock.monotonic_s()
+    work.start()
+    enqueue_s = clock.monotonic_s() - start_s
+    work.finish()
+    blocks = min(64, math.ceil(2 * enqueue_s / one_block_s))
+    blocked_s = min(_behind_s(blocker, blocks, work, clock) for _ in range(2))
+    device_s = blocked_s - min(_batch_s(blocker, blocks, clock) for _ in range(2))
+    return min(1.0, max(0.0, 1 - device_s / (_batch_s(work, inner, clock) / inner)))
+
+
+def _behind_s(blocker: Queue, blocks: int, work: Queue, clock: Clock) -> float:
+    start_s = clock.monotonic_s()
+    for _ in range(blocks):
+        blocker.start()
+    work.start()
+    work.finish()
+    return clock.monotonic_s() - start_s
