@@ -65,7 +65,7 @@ def _power_limit(limit: str, tier: Tier, *sources: Source) -> Quantity:
         tier,
         *sources,
         metric="power_limit_watts",
-        scale=MILLI,
+        divisor=MILLI,
         high=_MAX_WATTS,
         limit=limit,
     )
@@ -224,7 +224,7 @@ _POWER: Final = (
         "fast",
         Field("NVML_FI_DEV_POWER_AVERAGE"),
         Call("DeviceGetPowerUsage"),
-        scale=MILLI,
+        divisor=MILLI,
         high=_MAX_WATTS,
     ),
     gauge(
@@ -232,7 +232,7 @@ _POWER: Final = (
         "Power draw at the moment of reading.",
         "fast",
         Field("NVML_FI_DEV_POWER_INSTANT"),
-        scale=MILLI,
+        divisor=MILLI,
         high=_MAX_WATTS,
     ),
     gauge(
@@ -240,7 +240,7 @@ _POWER: Final = (
         "Highest power draw in the driver's sample buffer since the previous reading of it, about two seconds.",
         "samples",
         Peak("NVML_TOTAL_POWER_SAMPLES"),
-        scale=MILLI,
+        divisor=MILLI,
         high=_MAX_WATTS,
     ),
     _power_limit(
@@ -256,7 +256,7 @@ _POWER: Final = (
         "slow",
         Field("NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION"),
         Call("DeviceGetTotalEnergyConsumption"),
-        scale=MILLI,
+        divisor=MILLI,
         high=1e15,
     ),
 )

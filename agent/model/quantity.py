@@ -69,8 +69,8 @@ Source = Call | Bit | Field | LinkSum | Peak | Gpm | Fabric | Derived
 class Quantity(msgspec.Struct, frozen=True, kw_only=True):
     """One row: where a value comes from, what it is called, which values are believable.
 
-    ``sources`` are tried in order until one is supported. The driver's number times ``scale`` is in the
-    unit that ``metric`` ends in; what then lies outside ``low``..``high``, or above the value of the row
+    ``sources`` are tried in order until one is supported. The driver's number times ``scale`` over
+    ``divisor`` is in the unit that ``metric`` ends in; what then lies outside ``low``..``high``, or above the value of the row
     ``at_most``, is dropped and counted.
     """
 
@@ -81,6 +81,7 @@ class Quantity(msgspec.Struct, frozen=True, kw_only=True):
     tier: Tier
     sources: tuple[Source, ...]
     scale: float = 1.0
+    divisor: float = 1.0
     low: float = 0.0
     high: float = float("inf")
     at_most: str = ""
@@ -88,9 +89,9 @@ class Quantity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 PREFIX: Final = "heatsoak_gpu_"
-PERCENT: Final = 0.01
-MILLI: Final = 1e-3
-NANO: Final = 1e-9
+PERCENT: Final = 100.0
+MILLI: Final = 1e3
+NANO: Final = 1e9
 
 
 def gauge(
@@ -100,6 +101,7 @@ def gauge(
     *sources: Source,
     metric: str = "",
     scale: float = 1.0,
+    divisor: float = 1.0,
     low: float = 0.0,
     high: float = float("inf"),
     at_most: str = "",
@@ -114,6 +116,7 @@ def gauge(
         tier=tier,
         sources=sources,
         scale=scale,
+        divisor=divisor,
         low=low,
         high=high,
         at_most=at_most,
@@ -128,6 +131,7 @@ def counter(
     *sources: Source,
     metric: str = "",
     scale: float = 1.0,
+    divisor: float = 1.0,
     high: float = 2.0**63,
     **labels: str,
 ) -> Quantity:
@@ -140,6 +144,7 @@ def counter(
         tier=tier,
         sources=sources,
         scale=scale,
+        divisor=divisor,
         high=high,
         labels=tuple(labels.items()),
     )
@@ -152,4 +157,4 @@ def flag(key: str, text: str, tier: Tier, *sources: Source) -> Quantity:
 
 def share(key: str, text: str, tier: Tier, *sources: Source) -> Quantity:
     """Return a row that the driver gives in per cent and that is served as 0 to 1."""
-    return gauge(key, text, tier, *sources, scale=PERCENT, high=1)
+    return gauge(key, text, tier, *sources, divisor=PERCENT, high=1)

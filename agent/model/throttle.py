@@ -79,7 +79,7 @@ def _throttle_seconds(reason: str, origin: str, *sources: Source) -> Quantity:
         "fast",
         *sources,
         metric="throttle_seconds_total",
-        scale=1.0 if origin == "sampled" else NANO,
+        divisor=1.0 if origin == "sampled" else NANO,
         high=_MAX_SECONDS,
         reason=reason,
         source=origin,

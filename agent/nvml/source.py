@@ -5,7 +5,7 @@ from typing import Protocol
 
 import msgspec
 
-from agent.model.snapshot import Card, NvmlHealth
+from agent.model.snapshot import Card, CollectorHealth, NvmlHealth
 
 
 class GpuReading(msgspec.Struct, frozen=True):
@@ -16,6 +16,7 @@ class GpuReading(msgspec.Struct, frozen=True):
 
     cards: tuple[Card, ...]
     nvml: NvmlHealth
+    health: CollectorHealth = CollectorHealth("nvml")
 
 
 class CardSource(Protocol):
