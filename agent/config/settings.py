@@ -193,6 +193,47 @@ class InputBoundSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Share of the time in which tasks of a process's control group may wait for a disk."""
 
 
+class DegradedSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """Slow cards, judged by their probes (docs/verdicts-statistics.md says what the numbers buy)."""
+
+    drop: Share = 0.035
+    """Share by which a judged probe must lie below the card's own reference to count as slow."""
+    noise_times: NotNegative = 3.0
+    """Robust standard deviations of the reference by which it must lie below at least; matters on noisy cards only."""
+    confirm_runs: Annotated[int, Meta(ge=1)] = 3
+    """Slow runs in a row that condemn a card; as many good ones clear it."""
+    confirm_measurements: Annotated[int, Meta(ge=1)] = 5
+    """Slow measurements in a row needed beside that; runs on suspicion are made twice."""
+    drift_slack: Share = 0.015
+    """Share below the reference from which a small slowdown adds up."""
+    drift_clip: Share = 0.015
+    """Most that one run adds."""
+    drift_limit: Share = 0.092
+    """Sum from which the card counts as slow."""
+    drift_spacing_s: NotNegative = 1800.0
+    """Least seconds between two runs that add up."""
+    reference_runs: Annotated[int, Meta(ge=3)] = 20
+    """Clean runs that make a reference."""
+    reference_span_h: NotNegative = 24.0
+    """Hours those runs must span at least, so that a day's swing is in them."""
+    reference_noise: Share = 0.02
+    """Robust standard deviation, as a share, above which runs make no reference."""
+    continuity: Share = 0.015
+    """Share by which a reference after a change of driver or TensorFlow may differ from the one before."""
+    together_s: NotNegative = 7200.0
+    """Seconds within which half the node's cards must fall for it to be the host's doing."""
+    peers_drop: Share = 0.05
+    """Share below its peers from which a card is mentioned."""
+    peers_sigma: Positive = 4.0
+    """Robust standard deviations of good cards of its model by which it must lie below its peers to be condemned."""
+    unknown_spread: Share = 0.05
+    """Standard deviation assumed of good cards of a model whose spread is not known."""
+    stale_h: Positive = 168.0
+    """Hours after which the last judged probe says nothing about a card any more."""
+    wrong_answer_hold_h: Positive = 168.0
+    """Hours after its last wrong answer during which a card counts as faulty."""
+
+
 class VerdictSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """The rules that judge cards and node."""
 
@@ -203,6 +244,7 @@ class VerdictSettings(Struct, frozen=True, forbid_unknown_fields=True):
     link: LinkSettings = field(default_factory=LinkSettings)
     xid: XidSettings = field(default_factory=XidSettings)
     input_bound: InputBoundSettings = field(default_factory=InputBoundSettings)
+    degraded: DegradedSettings = field(default_factory=DegradedSettings)
 
 
 class LogSettings(Struct, frozen=True, forbid_unknown_fields=True):

@@ -54,6 +54,8 @@ class Reference(msgspec.Struct, frozen=True, kw_only=True):
     origin: Origin = "learnt"
     disputed: bool = False
     """Made after a change of driver or TensorFlow, and too far from the one before to replace it."""
+    degraded_before: bool = False
+    """Disputed, and the card was slow under the one before: that verdict stands."""
     temperature_median_celsius: float | None = None
     temperature_min_celsius: float | None = None
     temperature_max_celsius: float | None = None

@@ -5,7 +5,9 @@ from typing import Final, Literal
 ProbeStatus = Literal["ok", "skipped", "error", "timeout", "aborted", "wrong_answer"]
 CardState = Literal["maintenance", "lost", "faulty", "degraded", "throttled", "unknown", "ok"]
 WorkloadState = Literal["ok", "input_bound", "underused", "none"]
-NodeState = Literal["ok", "probe_environment_broken", "nvml_down", "driver_hung", "fabric_down", "gpu_missing"]
+NodeState = Literal[
+    "ok", "probe_environment_broken", "nvml_down", "driver_hung", "fabric_down", "gpu_missing", "host_slow"
+]
 Tier = Literal["fast", "samples", "slow", "static"]
 MetricKind = Literal["gauge", "counter"]
 HostCollector = Literal[
@@ -31,6 +33,7 @@ NODE_STATES: Final[tuple[NodeState, ...]] = (
     "driver_hung",
     "fabric_down",
     "gpu_missing",
+    "host_slow",
 )
 TIER_PERIOD_S: Final[dict[Tier, float]] = {"fast": 1.0, "samples": 2.0, "slow": 10.0, "static": 600.0}
 """How often each tier is read, in seconds; nothing older than three periods is served."""
