@@ -1,10 +1,10 @@
 """Shapes that recur in the kernel's text files."""
 
 import re
-from collections.abc import Iterable
 
 from agent.model.text import clean_label
 
+_CPU_RANGE = re.compile(r"([0-9]+)(?:-([0-9]+))?")
 _TOTAL_US = re.compile(r"^(some|full) .*\btotal=(\d+)$", re.MULTILINE)
 
 
@@ -34,12 +34,8 @@ def count_cpus(ranges: str) -> int:
     Raises:
         ValueError: it is no such list.
     """
-    return sum(_length(*part.split("-")) for part in _parts(ranges))
-
-
-def _parts(ranges: str) -> Iterable[str]:
-    return (part for part in ranges.strip().split(",") if part)
-
-
-def _length(first: str, last: str = "") -> int:
-    return int(last or first) - int(first) + 1
+    parts = [part for part in ranges.strip().split(",") if part]
+    found = [match for part in parts if (match := _CPU_RANGE.fullmatch(part))]
+    if len(found) < len(parts):
+        raise ValueError(f"{clean_label(ranges)!r} is no list of CPUs; right would be one like 0-3,8")
+    return sum(int(match[2] or match[1]) - int(match[1]) + 1 for match in found)

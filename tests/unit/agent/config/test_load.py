@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from agent.config.load import changes_needing_restart, load, unknown_variables
 from agent.config.settings import AgentSettings, HostSettings, LogSettings, NodeSettings, Settings, WebSettings
 from agent.errors import ConfigError
+from agent.model.quantities import QUANTITIES
 
 
 def faults_of(folder: Path, content: str | bytes, **environ: str) -> tuple[str, ...]:
@@ -223,3 +224,13 @@ def test_any_toml_and_environment_give_settings_or_faults(
     path.write_text("".join(f"{toml(key)} = {toml(value)}\n" for key, value in document.items()))
     loaded = loaded_or_faults(str(path), {"HEATSOAK_WEB_LISTEN": environ, "HEATSOAK_PROBE_THREADS": environ})
     assert isinstance(loaded, Settings) or all(fault.isprintable() for fault in loaded)
+
+
+def test_every_quantity_can_be_switched_off_and_nothing_else(tmp_path: Path) -> None:
+    """The keys are those of the quantities table."""
+    keys = tuple(row.key for row in QUANTITIES)
+    environ = {"HEATSOAK_NVML_OFF": ",".join(keys)}
+    assert load(None, environ, tmp_path / "none").nvml.off == keys
+    (fault,) = faults_of(tmp_path, '[nvml]\noff = ["xyzzy"]\n')
+    assert fault.startswith("heatsoak.toml:2: nvml.off: must be a quantity of docs/METRICS.md (")
+    assert fault.endswith(", not 'xyzzy'")
