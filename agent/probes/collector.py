@@ -32,7 +32,7 @@ class Collector:
         self._clock = clock
         self._on_event = on_event
         self._start_s = clock.monotonic_s()
-        self._current = 0
+        self._current: int | None = None
         self._hello: Hello | None = None
         self._done: Done | None = None
         self._answers: list[_Answer] = []
@@ -58,12 +58,22 @@ class Collector:
         self._on_event(event)
 
     def _request_of(self, result: ProbeResult) -> int:
-        if self._requests[self._current].probe == result.probe:
+        """Return which request a result answers.
+
+        A request may have several good results, and fail before its first phase: so a failure that follows
+        an answer of the current request is taken as the next one's.
+        """
+        fitting = [
+            index
+            for index, request in enumerate(self._requests)
+            if request.probe == result.probe and ("" in (request.dtype, result.dtype) or request.dtype == result.dtype)
+        ]
+        waiting = [index for index in self.unanswered() if index in fitting]
+        if self._current in fitting and (self._current in waiting or result.status == "ok" or not waiting):
             return self._current
-        for index in self.unanswered():
-            if self._requests[index].probe == result.probe:
-                return index
-        raise BadResultError(f"a result of {result.probe!r}, which was not asked for")
+        if waiting:
+            return waiting[0]
+        raise BadResultError(f"a result of {result.probe!r} in {result.dtype!r}, which was not asked for")
 
     def unanswered(self) -> list[int]:
         """Return the indices of requests without a result."""

@@ -106,13 +106,12 @@ class ProbeRunner:
             interpreter = self._find_interpreter(directory, watch)
             identity = job.card.identity if job.card else CardIdentity(-1, "")
             environment = child_environment(interpreter, identity.uuid, job.threads, directory, os.environ)
-            environment["CUDA_CACHE_PATH"] = str(cache / "cuda")
             command = ChildCommand(
                 argv=(*interpreter.argv, str(self._pack())),
                 environment=environment,
                 directory=directory,
                 deadline_s=settings.deadline_s,
-                stdin=msgspec.json.encode(_spec(job, identity, str(cache / "xla"))),
+                stdin=msgspec.json.encode(_spec(job, identity, str(cache))),
             )
             return run_child(command, self._clock, watch.ask, collector.take)
 

@@ -2,10 +2,12 @@
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 FIGURES = {
@@ -74,12 +76,43 @@ def well(spec: dict[str, Any], window_s: float = 0.1, **device: object) -> None:
     emit("done", cpu_s=0.5, host_peak_bytes=1000)
 
 
+def hang(_spec: dict[str, Any]) -> None:
+    """Say nothing and never end."""
+    time.sleep(FOREVER_S)
+
+
 def hang_deaf(spec: dict[str, Any]) -> None:
     """Ignore SIGTERM and never end."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     hello(spec)
     print("deaf", flush=True)
     time.sleep(FOREVER_S)
+
+
+def long(spec: dict[str, Any]) -> None:
+    """Measure for longer than anybody waits."""
+    well(spec, window_s=FOREVER_S)
+
+
+def slow(spec: dict[str, Any]) -> None:
+    """Measure for a second and a half."""
+    well(spec, window_s=1.5)
+
+
+def abort(_spec: dict[str, Any]) -> None:
+    """Die of SIGABRT."""
+    os.abort()
+
+
+def kill(_spec: dict[str, Any]) -> None:
+    """Die of SIGKILL."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def exit_137(_spec: dict[str, Any]) -> None:
+    """End as a shell does whose child was killed."""
+    print("Killed", flush=True)
+    sys.exit(137)
 
 
 def double_fork(spec: dict[str, Any]) -> None:
@@ -94,7 +127,7 @@ def double_fork(spec: dict[str, Any]) -> None:
     well(spec)
 
 
-def grandchild(spec: dict[str, Any]) -> None:
+def grandchild(_spec: dict[str, Any]) -> None:
     """Leave a grandchild in the same session that holds standard output, and die."""
     child = subprocess.Popen(["/bin/sleep", str(FOREVER_S)])
     print(f"daemon {child.pid}", flush=True)
@@ -110,53 +143,112 @@ def noise(spec: dict[str, Any]) -> None:
     os.write(2, b"last words \xff\n")
 
 
+def no_result(_spec: dict[str, Any]) -> None:
+    """Claim to be done without a result."""
+    emit("done", cpu_s=0.1, host_peak_bytes=1)
+
+
+def silent(_spec: dict[str, Any]) -> None:
+    """End at once with exit code 0."""
+
+
+def half_line(_spec: dict[str, Any]) -> None:
+    """End in the middle of a line."""
+    write('{"event":"resu')
+
+
+def half_line_crash(_spec: dict[str, Any]) -> None:
+    """Die in the middle of a line."""
+    write('{"event":"resu')
+    os.abort()
+
+
+def nan(spec: dict[str, Any]) -> None:
+    """Answer with a number that is none."""
+    hello(spec)
+    result(0, spec["requests"][0], 0.0, value=float("nan"))
+
+
+def invalid_utf8(_spec: dict[str, Any]) -> None:
+    """Answer with bytes that are no text."""
+    write(b'{"event":"phase","request":0,"phase":"\xff","monotonic_s":1}\n')
+
+
+def long_line(_spec: dict[str, Any]) -> None:
+    """Write 2 MiB without a line end."""
+    write(b"x" * (2 << 20))
+
+
+def unknown_reason(spec: dict[str, Any]) -> None:
+    """Fail for a reason nobody documented."""
+    hello(spec)
+    result(0, spec["requests"][0], 0.0, status="error", reason="moon", value=None)
+
+
+def old_protocol(_spec: dict[str, Any]) -> None:
+    """Speak another version."""
+    emit("hello", version=99, environment={}, device={"kind": "cpu"})
+
+
+def wrong_uuid(spec: dict[str, Any]) -> None:
+    """Answer from another card than the one asked for."""
+    well(spec, uuid="GPU-ffffffff-0000-0000-0000-000000000000")
+
+
+def on_cpu(spec: dict[str, Any]) -> None:
+    """Answer from the CPU, whatever was asked for."""
+    well(spec, kind="cpu", uuid="", pci_bus_id="")
+
+
+def first_only(spec: dict[str, Any]) -> None:
+    """Answer the first request and die."""
+    hello(spec)
+    result(0, spec["requests"][0], 0.0)
+    os.abort()
+
+
+def no_tensorflow(spec: dict[str, Any]) -> None:
+    """Find no TensorFlow, as the real child says it: no phase, a failure for each request."""
+    hello(spec)
+    for request in spec["requests"]:
+        answer = {"probe": request["probe"], "dtype": request.get("dtype", "")}
+        emit("result", **answer, status="error", reason="tensorflow_missing")
+    emit("done", cpu_s=0.1, host_peak_bytes=1)
+
+
+def show(spec: dict[str, Any]) -> None:
+    """Print what the child was given, then answer."""
+    limits = resource.getrlimit(resource.RLIMIT_CORE)
+    with Path("/proc/self/oom_score_adj").open(encoding="ascii") as file:
+        manners = {"nice": os.nice(0), "core": limits, "oom_score_adj": int(file.read()), "cwd": str(Path.cwd())}
+    print(json.dumps({"env": dict(os.environ), "spec": spec, "flags": list(sys.flags), **manners}))
+    well(spec)
+
+
 def slow_tail(spec: dict[str, Any]) -> None:
     """Answer, then never end."""
     well(spec)
     time.sleep(FOREVER_S)
 
 
+BEHAVIOURS = {
+    function.__name__: function
+    for function in (
+        hang, hang_deaf, long, slow, abort, kill, exit_137, double_fork, grandchild, noise, no_result, silent,
+        half_line, half_line_crash, nan, invalid_utf8, long_line, unknown_reason, old_protocol, wrong_uuid, on_cpu,
+        first_only, no_tensorflow, show, slow_tail,
+    )
+}  # fmt: skip
+
+
 def main() -> None:
     """Play one behaviour."""
     spec = json.load(sys.stdin)
-    request = spec["requests"][0]
-    behaviour = request.get("options", {}).get("behaviour", "ok")
-    plain = {
-        "hang": lambda: time.sleep(FOREVER_S),
-        "long": lambda: well(spec, window_s=FOREVER_S),
-        "slow": lambda: well(spec, window_s=1.5),
-        "abort": os.abort,
-        "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
-        "exit_137": lambda: sys.exit(137),
-        "no_result": lambda: emit("done", cpu_s=0.1, host_peak_bytes=1),
-        "silent": lambda: None,
-        "half_line": lambda: write('{"event":"resu'),
-        "half_line_crash": lambda: (write('{"event":"resu'), os.abort()),
-        "nan": lambda: (hello(spec), result(0, request, 0.0, value=float("nan"))),
-        "invalid_utf8": lambda: write(b'{"event":"phase","request":0,"phase":"\xff","monotonic_s":1}\n'),
-        "long_line": lambda: write(b"x" * (2 << 20)),
-        "unknown_reason": lambda: (hello(spec), result(0, request, 0.0, status="error", reason="moon", value=None)),
-        "old_protocol": lambda: emit("hello", version=99, environment={}, device={"kind": "cpu"}),
-        "wrong_uuid": lambda: well(spec, uuid="GPU-ffffffff-0000-0000-0000-000000000000"),
-        "no_identity": lambda: well(spec, uuid="", pci_bus_id=""),
-        "on_cpu": lambda: well(spec, kind="cpu"),
-        "first_only": lambda: (hello(spec), result(0, request, 0.0), os.abort()),
-        "no_tensorflow": lambda: (
-            hello(spec),
-            [
-                emit("result", probe=r["probe"], status="error", reason="tensorflow_missing", dtype=r.get("dtype", ""))
-                for r in spec["requests"]
-            ],
-            emit("done", cpu_s=0.1, host_peak_bytes=1),
-        ),
-        "show": lambda: (print(json.dumps({"env": dict(os.environ), "spec": spec, "nice": os.nice(0)})), well(spec)),
-        "ok": lambda: well(spec),
-    }
-    told = {"hang_deaf": hang_deaf, "double_fork": double_fork, "grandchild": grandchild, "noise": noise}
-    if behaviour in plain:
-        plain[behaviour]()
+    named = spec["requests"][0].get("options", {}).get("behaviour")
+    if named:
+        BEHAVIOURS[named](spec)
     else:
-        {**told, "slow_tail": slow_tail}[behaviour](spec)
+        well(spec)
 
 
 main()
