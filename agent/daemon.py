@@ -10,9 +10,9 @@ from agent.clock import Clock
 from agent.model.metrics import Sample
 from agent.model.probe import ProbeRecord
 from agent.model.snapshot import CollectorHealth, LoopHealth, Snapshot
-from agent.model.verdict import CardVerdict, NodeVerdict
 from agent.notify import Notifier
 from agent.nvml.source import CardSource
+from agent.verdicts.engine import Judgement
 from agent.wakeup import Wakeup
 
 _log = structlog.get_logger("loop")
@@ -48,11 +48,14 @@ class Probes(Protocol):
     def counts(self) -> tuple[Sample, ...]:
         """Return the schedule's counters and gauges."""
 
+    def observe(self, snapshot: Snapshot) -> None:
+        """Take in what a tick saw; never raises."""
+
 
 class Judge(Protocol):
     """The verdicts."""
 
-    def judge(self, snapshot: Snapshot) -> tuple[tuple[CardVerdict, ...], NodeVerdict]:
+    def judge(self, snapshot: Snapshot) -> Judgement:
         """Judge one snapshot; never raises."""
 
 
@@ -126,8 +129,10 @@ class Daemon:
             probes=self._probes.records(),
             probe_counts=self._probes.counts(),
         )
-        verdicts, node_verdict = self._judge.judge(snapshot)
-        self._publish(msgspec.structs.replace(snapshot, verdicts=verdicts, node_verdict=node_verdict))
+        judgement = self._judge.judge(snapshot)
+        judged = msgspec.structs.replace(snapshot, verdicts=judgement.cards, node_verdict=judgement.node)
+        self._probes.observe(judged)
+        self._publish(judged)
 
     def _next_due_s(self, due_s: float) -> float:
         due_s += self._tick_s

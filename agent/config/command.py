@@ -1,0 +1,35 @@
+"""``heatsoak config``: check a configuration, show what is in force, print a sample."""
+
+import click
+
+from agent.config.load import unknown_variables
+from agent.config.sample import render, sample
+from agent.invocation import Invocation
+
+
+@click.group()
+def config() -> None:
+    """Check, show or sample the configuration."""
+
+
+@config.command()
+@click.pass_obj
+def check(invocation: Invocation) -> None:
+    """Read the configuration as `run` would and say every fault; exit code 2 where there are any."""
+    invocation.settings()
+    for line in unknown_variables(invocation.environ):
+        click.echo(f"warning: {line}", err=True)
+    click.echo("the configuration is right")
+
+
+@config.command()
+@click.pass_obj
+def show(invocation: Invocation) -> None:
+    """Print the settings in force: file, then environment, then defaults."""
+    click.echo(render(invocation.settings()), nl=False)
+
+
+@config.command(name="defaults")
+def defaults() -> None:
+    """Print a commented file of all settings with their defaults."""
+    click.echo(sample(), nl=False)

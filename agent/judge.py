@@ -1,0 +1,118 @@
+"""Judges each tick with all that the agent knows beside the snapshot, and acts on what comes of it."""
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import msgspec
+
+from agent.clock import Clock
+from agent.config.settings import Settings
+from agent.host.cgroups import Cgroups
+from agent.host.files import Tree
+from agent.host.pci import nvidia_bus_ids
+from agent.host.pid_namespace import host_pids_visible
+from agent.host.processes import Processes
+from agent.model.probe import ProbeRecord
+from agent.model.process import ProcessReport
+from agent.model.snapshot import Snapshot
+from agent.state.store import Store
+from agent.verdicts.engine import Engine, Judgement, Rules
+from agent.verdicts.references import new_references
+from agent.verdicts.view import Facts
+
+_PROCESSES_EVERY_S: Final = 5.0
+_PCI_EVERY_S: Final = 60.0
+_TEND_EVERY_S: Final = 5.0
+
+
+class Judge:
+    """Gathers facts, each at its own pace, and asks the engine; ``add`` may be called from another thread."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        clock: Clock,
+        *,
+        paused: Callable[[], frozenset[str]],
+        suspect: Callable[[str], None],
+    ) -> None:
+        """Take the parts; ``paused`` names cards in maintenance, ``suspect`` asks for a probe soon."""
+        self._store = store
+        self._clock = clock
+        self._paused = paused
+        self._suspect = suspect
+        proc, self._sys = Tree(settings.host.proc_root), Tree(settings.host.sys_root)
+        trusted = settings.probe.trust_pids
+        self._see_processes = trusted == "yes" or (trusted == "auto" and host_pids_visible(proc))
+        self._processes = Processes(proc, Cgroups(proc, self._sys), clock)
+        self._news = threading.Event()
+        self._due_s = {"processes": float("-inf"), "pci": float("-inf"), "store": float("-inf")}
+        self._facts = Facts()
+        self.configure(settings)
+        self._refresh_history()
+
+    def configure(self, settings: Settings) -> None:
+        """Take other thresholds and rule modes; what the engine remembers of the last minutes begins anew."""
+        self._limits = settings.verdicts.degraded
+        expected = settings.node.expected_gpus
+        self._facts = msgspec.structs.replace(self._facts, expected_gpus=expected if expected >= 0 else None)
+        self._engine = Engine(settings, Rules(), self._store, self._clock)
+
+    def add(self, record: ProbeRecord) -> None:
+        """Keep a finished probe; the next judgement knows it."""
+        self._store.add_probe(record)
+        self._news.set()
+
+    def judge(self, snapshot: Snapshot) -> Judgement:
+        """Return the verdicts on one tick and ask for probes of the cards that look suspect."""
+        self._gather(snapshot)
+        judgement = self._engine.judge(snapshot, self._facts)
+        for uuid in judgement.suspects:
+            self._suspect(uuid)
+        return judgement
+
+    def _gather(self, snapshot: Snapshot) -> None:
+        now_s = snapshot.taken_monotonic_s
+        changes: dict[str, object] = {"paused": self._paused()}
+        if self._due("processes", now_s, _PROCESSES_EVERY_S):
+            changes["processes"] = self._report(snapshot)
+        if self._due("pci", now_s, _PCI_EVERY_S):
+            changes["pci_bus_ids"] = nvidia_bus_ids(self._sys)
+        if self._due("store", now_s, _TEND_EVERY_S):
+            self._store.tend()
+            self._store.see_cards(tuple(card.identity for card in snapshot.cards if not card.lost))
+            changes["inventory"] = tuple(card.identity for card in self._store.inventory())
+        self._facts = msgspec.structs.replace(self._facts, **changes)
+        if self._news.is_set():
+            self._news.clear()
+            self._refresh_history()
+
+    def _refresh_history(self) -> None:
+        probes, references = self._store.probes(), self._store.references()
+        made = new_references(probes, references, self._limits, self._clock.wall_s())
+        for reference in made:
+            self._store.add_reference(reference)
+        self._facts = msgspec.structs.replace(self._facts, probes=probes, references=(*references, *made))
+
+    def _report(self, snapshot: Snapshot) -> ProcessReport | None:
+        if not self._see_processes:
+            return None
+        return self._processes.report(gpus_of_pid(snapshot))
+
+    def _due(self, what: str, now_s: float, period_s: float) -> bool:
+        if now_s < self._due_s[what]:
+            return False
+        self._due_s[what] = now_s + period_s
+        return True
+
+
+def gpus_of_pid(snapshot: Snapshot) -> Mapping[int, tuple[str, ...]]:
+    """Return the UUIDs of the cards that each process computes on; processes of a desktop are left out."""
+    found: dict[int, tuple[str, ...]] = {}
+    for card in snapshot.cards:
+        for process in card.processes or ():
+            if process.kind != "graphics":
+                found[process.pid] = (*found.get(process.pid, ()), card.identity.uuid)
+    return found
