@@ -4,12 +4,17 @@ from typing import Final
 
 from agent.verdicts import input_bound
 from agent.verdicts.rules import (
+    below_floor,
+    below_peers,
     card_lost,
+    degraded,
     driver_hung,
     ecc_corrected,
     ecc_uncorrected,
     fabric_down,
+    fell_together,
     gpu_missing,
+    host_slow,
     hw_slowdown,
     low_clocks,
     maintenance,
@@ -25,8 +30,10 @@ from agent.verdicts.rules import (
     recovery,
     retired_pages,
     row_remap,
+    slow_drift,
     thermal,
     thermal_resistance,
+    unjudged,
     wrong_answer,
     xid,
 )
@@ -41,6 +48,11 @@ CARD_RULES: Final[tuple[CardRule, ...]] = (
     recovery.RULE,
     xid.RULE,
     wrong_answer.RULE,
+    degraded.RULE,
+    slow_drift.RULE,
+    below_peers.RULE,
+    below_floor.RULE,
+    fell_together.RULE,
     pcie_link.RULE,
     pcie_replay.RULE,
     nvlink.RULE,
@@ -50,6 +62,7 @@ CARD_RULES: Final[tuple[CardRule, ...]] = (
     hw_slowdown.RULE,
     no_telemetry.RULE,
     probe_failing.RULE,
+    unjudged.RULE,
     thermal_resistance.RULE,
     ecc_corrected.RULE,
     power_cap.RULE,
@@ -63,5 +76,6 @@ NODE_RULES: Final[tuple[NodeRule, ...]] = (
     fabric_down.RULE,
     gpu_missing.RULE,
     probe_environment.RULE,
+    host_slow.RULE,
 )
 """In order of precedence: the first that holds names the node's state."""

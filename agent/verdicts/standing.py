@@ -1,0 +1,136 @@
+"""How fast a card is against its own past, and how its neighbours fare: what the rules on slow cards share."""
+
+import statistics
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from agent.config.settings import DegradedSettings
+from agent.model.probe import ProbeRecord
+from agent.model.reference import circumstances_of, current_reference, series_of
+from agent.verdicts.measurements import Line, Measurement, lines, measure, usable_reference
+from agent.verdicts.references import latest_of_line
+from agent.verdicts.track import RUN_GAP_S, Track, follow
+from agent.verdicts.view import CardView
+
+LEAST_PEERS: Final = 3
+"""Peers from which their median tells what the node does to all cards."""
+PEER_AGE_S: Final = 5400.0
+"""A peer's measurement this long before says how the node was doing."""
+DRIFT_TOGETHER_S: Final = 86400.0
+"""Drifts that began within this time began together."""
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """One line of one card: the latest judged run, and what all of them add up to."""
+
+    line: Line
+    latest: ProbeRecord
+    measurements: tuple[Measurement, ...]
+    """Those with a usable reference, oldest first."""
+    track: Track
+    compared: bool
+    """Whether a reference counts for the latest run."""
+    disputed: bool
+    """Whether the latest run's reference waits for an operator."""
+    carried: bool
+    """Whether the card was slow under the reference before, and nothing since has settled it."""
+
+    def slow_near(self, wall_s: float, span_s: float) -> bool:
+        """Return whether the card fell within ``span_s`` of ``wall_s`` and has not recovered."""
+        onset_s = self.track.level.onset_wall_s
+        return onset_s is not None and abs(onset_s - wall_s) <= span_s
+
+    def drifted_near(self, wall_s: float, span_s: float) -> bool:
+        """Return whether the card's drift began within ``span_s`` of ``wall_s`` and goes on."""
+        drift = self.track.drift
+        return drift.drifting and drift.onset_wall_s is not None and abs(drift.onset_wall_s - wall_s) <= span_s
+
+    def measured_since(self, wall_s: float) -> bool:
+        """Return whether the card was measured at ``wall_s`` or after, or within the run before."""
+        return bool(self.measurements) and self.measurements[-1].wall_s >= wall_s - RUN_GAP_S
+
+
+Neighbours = Sequence[Mapping[Line, Standing]]
+"""Where each of the other cards of the node stands."""
+
+
+def standings(view: CardView, limits: DegradedSettings) -> dict[Line, Standing]:
+    """Return where a card stands on each line it was judged on."""
+    return {line: _standing(line, runs, view, limits) for line, runs in lines(view.probes).items()}
+
+
+def peers_of(view: CardView, limits: DegradedSettings) -> list[dict[Line, Standing]]:
+    """Return where each peer stands."""
+    return [standings(peer, limits) for peer in view.peers]
+
+
+def against_peers(standing: Standing, peers: Sequence[Standing], limits: DegradedSettings) -> Track:
+    """Return the card's track with what the node does to all cards taken out of its drift.
+
+    For each measurement that is the median of what the peers measured shortly before; where too few did,
+    what the card's temperature explains.
+    """
+    if len(peers) < LEAST_PEERS:
+        return standing.track
+    times = [[one.wall_s for one in peer.measurements] for peer in peers]
+    differenced = []
+    for one in standing.measurements:
+        at = [bisect_right(of_peer, one.wall_s) - 1 for of_peer in times]
+        near = [
+            peer.measurements[index].deviation
+            for peer, index in zip(peers, at, strict=True)
+            if index >= 0 and one.wall_s - peer.measurements[index].wall_s <= PEER_AGE_S
+        ]
+        if len(near) >= LEAST_PEERS:
+            one = msgspec.structs.replace(one, corrected=one.deviation - statistics.median(near))
+        differenced.append(one)
+    return follow(differenced, limits)
+
+
+def level_is_shared(one: Standing, neighbours: Neighbours, limits: DegradedSettings) -> bool:
+    """Return whether the card's slow runs began together with those of half the cards that were measured since."""
+    onset_s = one.track.level.onset_wall_s
+    if onset_s is None or not one.compared:
+        return False
+    witnesses = witnesses_of(one, neighbours, onset_s - limits.together_s)
+    return _half([other.slow_near(onset_s, limits.together_s) for other in witnesses])
+
+
+def drift_is_shared(one: Standing, neighbours: Neighbours) -> bool:
+    """Return whether the card drifts together with half of the cards."""
+    onset_s = one.track.drift.onset_wall_s
+    if onset_s is None or not one.track.drift.drifting or not one.compared:
+        return False
+    return _half([peer[one.line].drifted_near(onset_s, DRIFT_TOGETHER_S) for peer in neighbours if one.line in peer])
+
+
+def witnesses_of(one: Standing, neighbours: Neighbours, wall_s: float) -> list[Standing]:
+    """Return the neighbours that were measured on the same line at ``wall_s`` or after."""
+    return [peer[one.line] for peer in neighbours if one.line in peer and peer[one.line].measured_since(wall_s)]
+
+
+def _half(others_fell: Sequence[bool]) -> bool:
+    """Return whether this card and those of the others that fell are half of all, and at least two."""
+    fell = 1 + sum(others_fell)
+    return fell >= 2 and 2 * fell >= 1 + len(others_fell)
+
+
+def _standing(line: Line, runs: Sequence[ProbeRecord], view: CardView, limits: DegradedSettings) -> Standing:
+    latest = runs[-1]
+    measured = tuple(measure(runs, view.references))
+    compared = usable_reference(latest, view.references) is not None
+    exact = current_reference(view.references, latest.uuid, series_of(latest.result), circumstances_of(latest))
+    track = follow(measured, limits)
+    before = latest_of_line(view.references, latest.uuid, line)
+    return Standing(
+        line=line,
+        latest=latest,
+        measurements=measured,
+        track=track,
+        compared=compared,
+        disputed=not compared and exact is not None,
+        carried=not compared and (track.condemned or (before is not None and before.degraded_before)),
+    )
