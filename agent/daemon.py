@@ -72,19 +72,25 @@ class Daemon:
         probes: Probes,
         judge: Judge,
         publish: Callable[[Snapshot], None],
+        further_health: Callable[[], tuple[CollectorHealth, ...]],
         reload: Callable[[], None],
         clock: Clock,
         wakeup: Wakeup,
         notifier: Notifier,
     ) -> None:
-        """Take all parts; ``base`` carries what no tick changes (host name, rack, position)."""
+        """Take all parts.
+
+        ``base`` carries what no tick changes (host name, rack, position); ``further_health`` tells of parts
+        that are no collectors. ``base`` and ``host`` may be replaced by ``reload``.
+        """
         self._tick_s = tick_s
-        self._base = base
+        self.base = base
         self._source = source
         self.host = host
         self._probes = probes
         self._judge = judge
         self._publish = publish
+        self._further_health = further_health
         self._reload = reload
         self._clock = clock
         self._wakeup = wakeup
@@ -118,13 +124,13 @@ class Daemon:
         gpu = self._source.end_tick(start_s + self._tick_s * _GPU_WAIT_SHARE)
         self._loop = msgspec.structs.replace(self._loop, ticks=self._loop.ticks + 1)
         snapshot = msgspec.structs.replace(
-            self._base,
+            self.base,
             taken_monotonic_s=start_s,
             taken_wall_s=self._clock.wall_s(),
             cards=gpu.cards,
             nvml=gpu.nvml,
             host=host.samples,
-            health=host.health,
+            health=(*host.health, gpu.health, *self._further_health()),
             loop=self._loop,
             probes=self._probes.records(),
             probe_counts=self._probes.counts(),

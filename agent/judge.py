@@ -15,7 +15,7 @@ from agent.host.pid_namespace import host_pids_visible
 from agent.host.processes import Processes
 from agent.model.probe import ProbeRecord
 from agent.model.process import ProcessReport
-from agent.model.snapshot import Snapshot
+from agent.model.snapshot import CollectorHealth, Snapshot
 from agent.state.store import Store
 from agent.verdicts.engine import Engine, Judgement, Rules
 from agent.verdicts.references import new_references
@@ -50,6 +50,7 @@ class Judge:
         self._news = threading.Event()
         self._due_s = {"processes": float("-inf"), "pci": float("-inf"), "store": float("-inf")}
         self._facts = Facts()
+        self._rule_errors: Mapping[str, int] = {}
         self.configure(settings)
         self._refresh_history()
 
@@ -69,9 +70,18 @@ class Judge:
         """Return the verdicts on one tick and ask for probes of the cards that look suspect."""
         self._gather(snapshot)
         judgement = self._engine.judge(snapshot, self._facts)
+        self._rule_errors = judgement.rule_errors
         for uuid in judgement.suspects:
             self._suspect(uuid)
         return judgement
+
+    def health(self) -> tuple[CollectorHealth, ...]:
+        """Return how the state file and the rules fare."""
+        state, errors = self._store.health, self._rule_errors
+        return (
+            CollectorHealth("state", ok=state.durable, errors={str(key): n for key, n in state.errors.items()}),
+            CollectorHealth("verdicts", ok=not any(errors.values()), errors=errors),
+        )
 
     def _gather(self, snapshot: Snapshot) -> None:
         now_s = snapshot.taken_monotonic_s

@@ -26,7 +26,7 @@ class LazyGroup(click.Group):
         module, _, attribute = self._lazy[cmd_name][0].partition(":")
         return cast("click.Command", getattr(importlib.import_module(module), attribute))
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's
         """Write the table's help lines without importing a command."""
         rows = [(name, line) for name, (_, line) in self._lazy.items()]
         rows += [(name, command.get_short_help_str()) for name, command in self.commands.items()]

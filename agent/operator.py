@@ -17,9 +17,7 @@ def pause(invocation: Invocation, gpus: tuple[str, ...], for_s: float | None) ->
     A paused card's state is `maintenance`: it is not read, not probed, and its alerts are inhibited. With
     all cards paused the agent lets go of the driver itself.
     """
-    answer = ask(
-        invocation.control_socket(invocation.settings()), {"command": "pause", "gpus": gpus, "for_s": for_s}
-    )
+    answer = ask(invocation.control_socket(invocation.settings()), {"command": "pause", "gpus": gpus, "for_s": for_s})
     click.echo(f"paused: {', '.join(answer['uuids'])}")
 
 

@@ -1,5 +1,6 @@
 """Signals and other threads wake the loop; handlers only note what came, the loop acts."""
 
+import contextlib
 import os
 import select
 import signal
@@ -47,10 +48,8 @@ class SignalWakeup:
 
     def wake(self) -> None:
         """End the present wait; from any thread."""
-        try:
+        with contextlib.suppress(BlockingIOError):  # a full pipe wakes the loop as well
             os.write(self._write_fd, b"\0")
-        except BlockingIOError:
-            pass  # a full pipe wakes the loop as well
 
     def wait(self, timeout_s: float) -> None:
         """Sleep until woken, at most ``timeout_s`` seconds."""

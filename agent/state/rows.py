@@ -1,27 +1,18 @@
 """Structs into stored rows and back; a row of unknown form costs only itself."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 import msgspec
 import structlog
 
+from agent.model.plain import plain
+
 _log = structlog.get_logger("state")
 _T = TypeVar("_T")
 
 
-def _plain(value: object) -> object:
-    """Return what JSON knows in place of what it does not.
-
-    Raises:
-        NotImplementedError: there is nothing to put in its place.
-    """
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise NotImplementedError(f"{type(value).__name__} cannot be stored")
-
-
-_ENCODER = msgspec.json.Encoder(enc_hook=_plain)
+_ENCODER = msgspec.json.Encoder(enc_hook=plain)
 
 
 def encoded(value: msgspec.Struct) -> bytes:
