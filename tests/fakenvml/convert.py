@@ -8,7 +8,7 @@ import argparse
 import json
 import re
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +54,7 @@ def _is_call(entry: object) -> bool:
     return isinstance(entry, Mapping) and "us" in entry
 
 
-def _merged(devices: list[Recording], line: Callable[[Recording], str]) -> Iterator[str]:
+def _merged(devices: Sequence[Recording], line: Callable[[Recording], str]) -> Iterator[str]:
     """Yield one line for all cards where they agree, else one for each."""
     lines = [line(device) for device in devices]
     if not lines[0]:
@@ -109,7 +109,7 @@ def _outcome(value: Any, *, rising: bool = False) -> str:  # noqa: ANN401 - the 
     return str(value)
 
 
-def _call_latency(name: str, entries: list[Recording]) -> Iterator[str]:
+def _call_latency(name: str, entries: Sequence[Recording]) -> Iterator[str]:
     function = "nvmlDeviceGetPciInfo_v3" if name == "PciInfo_v3" else _function(name)
     usual, first = _mean(entries, "us"), _mean(entries, "max_us")
     yield f"latency all {function} = {usual:.1f}us first {first:.1f}us"
@@ -119,7 +119,7 @@ def _mean(entries: Iterable[Recording], key: str) -> float:
     return statistics.fmean(entry[key] for entry in entries)
 
 
-def _fields(devices: list[Recording]) -> Iterator[str]:
+def _fields(devices: Sequence[Recording]) -> Iterator[str]:
     """Yield field values; what is not supported needs no line."""
     fields = devices[0]["fields"]
     usual = statistics.median(field["us"] for field in fields.values())
@@ -144,7 +144,7 @@ def _field(name: str, device: Recording) -> str:
     return f"field {name} = {text}" + (" as double" if isinstance(value, float) else "")
 
 
-def _gpm(devices: list[Recording]) -> Iterator[str]:
+def _gpm(devices: Sequence[Recording]) -> Iterator[str]:
     if not devices[0].get("gpm_supported"):
         return
     yield "card all nvmlGpmQueryDeviceSupport = isSupportedDevice=1"
@@ -157,7 +157,7 @@ def _gpm(devices: list[Recording]) -> Iterator[str]:
 # ---- readings over time ----------------------------------------------------------------------------
 
 
-def convert_trace(points: list[Recording], memory_bytes: int, card: str = "0") -> Iterator[str]:
+def convert_trace(points: Sequence[Recording], memory_bytes: int, card: str = "0") -> Iterator[str]:
     """Yield the lines that let a card of ``memory_bytes`` live through a trace, its first point at second 0."""
     times = [point["t"] - points[0]["t"] for point in points]
     rows = [point[card] for point in points]
@@ -210,7 +210,7 @@ _STEPPED = (
 class _Columns:
     """Writes a trace's columns as lines, a value only where it changes."""
 
-    def __init__(self, card: str, times: list[float], rows: list[Recording]) -> None:
+    def __init__(self, card: str, times: Sequence[float], rows: Sequence[Recording]) -> None:
         self._card = card
         self._times = times
         self._rows = rows

@@ -21,12 +21,9 @@ static nvmlReturn_t enter(const char *function, nvmlDevice_t handle, unsigned n_
 
 static nvmlValueType_t type_of(const struct answer *answer)
 {
-    long double number = answer->values[0].number;
     if (answer->value_type >= 0)
         return (nvmlValueType_t)answer->value_type;
-    if (number != floorl(number))
-        return NVML_VALUE_TYPE_DOUBLE;
-    return number < 0 ? NVML_VALUE_TYPE_SIGNED_INT : NVML_VALUE_TYPE_UNSIGNED_LONG_LONG;
+    return answer->values[0].number < 0 ? NVML_VALUE_TYPE_SIGNED_INT : NVML_VALUE_TYPE_UNSIGNED_LONG_LONG;
 }
 
 static nvmlValue_t typed(long double number, nvmlValueType_t type)

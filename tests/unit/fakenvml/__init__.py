@@ -1,0 +1,1 @@
+"""Tests of the fake NVML, through nvidia-ml-py in fresh processes."""
