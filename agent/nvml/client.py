@@ -74,6 +74,7 @@ class ReaderClient:
     def end_tick(self, until_monotonic_s: float) -> GpuReading:
         """Wait for the answer, at most until then; return the freshest reading in either case."""
         with self._lock:
+            self._listen(0.0)
             self._advance()
             while self._answer_is_near():
                 now_s = self._clock.monotonic_s()
@@ -312,11 +313,10 @@ class ReaderClient:
     def _reading(self) -> GpuReading:
         now_s = self._clock.monotonic_s()
         error = self._error(now_s)
-        if error and error not in _QUIET:
-            self._store.clear()
+        served = not error or error in _QUIET
         self._health.tell(error, self._store.driver.driver)
         return GpuReading(
-            cards=self._store.cards(now_s, self._absences.hung_s(now_s)),
+            cards=self._store.cards(now_s, self._absences.hung_s(now_s)) if served else (),
             nvml=NvmlHealth(
                 up=not error,
                 error=error,

@@ -4,6 +4,7 @@ import os
 import select
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -41,20 +42,20 @@ class ReaderProcess:
     The kernel kills it when the thread that started it ends: start it from a thread that stays.
     """
 
-    def __init__(self) -> None:
-        """Start the child.
+    def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
+        """Start the child with this environment.
 
         Raises:
             OSError: no process can be started.
         """
-        path = os.pathsep.join(filter(None, (_ROOT, os.environ.get("PYTHONPATH"))))
+        path = os.pathsep.join(filter(None, (_ROOT, environ.get("PYTHONPATH"))))
         self._popen = subprocess.Popen(
             [sys.executable, "-m", "agent.nvml.reader", str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             bufsize=0,
             cwd="/",
-            env={**os.environ, "PYTHONPATH": path},
+            env={**environ, "PYTHONPATH": path},
             start_new_session=True,
         )
         assert self._popen.stdin is not None and self._popen.stdout is not None  # noqa: S101, PT018 - both are pipes

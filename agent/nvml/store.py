@@ -143,11 +143,6 @@ class CardStore:
             if index in self._records:
                 self._records[index].forget_values()
 
-    def clear(self) -> None:
-        """Forget all cards; their counters stay."""
-        self._records = {}
-        self._unconfirmed = set()
-
     def indices(self, uuids: Collection[str]) -> set[int]:
         """Return the indices of those of ``uuids`` that are known."""
         return {index for index, record in self._records.items() if record.identity.uuid in uuids}

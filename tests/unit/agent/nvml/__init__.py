@@ -1,0 +1,1 @@
+"""Unit tests of reading the cards, with fakes at the seams."""
