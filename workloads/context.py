@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Callable, Mapping, Optional
+from dataclasses import dataclass, field
+from typing import Callable, Dict, Mapping, Optional
 
 import tensorflow as tf
 
@@ -12,9 +12,7 @@ from workloads.emit import Result
 from workloads.precheck import Machine
 from workloads.spec import Request
 from workloads.timing import Clock, Measurement, Plan
-
-Tensor = Any
-"""A TensorFlow tensor."""
+from workloads.untyped import Tensor
 
 
 @dataclass(frozen=True)
@@ -25,6 +23,12 @@ class Context:
     machine: Machine
     clock: Clock
     phase: Callable[[str], None]
+    labels: Dict[str, str] = field(default_factory=dict)
+    """What is known so far of the measurement (dtype, shape, variant): a failure says it too."""
+
+    def describe(self, **labels: str) -> None:
+        """Note what is being measured, for the result or the failure to come."""
+        self.labels.update(labels)
 
     def number_format(self, on_gpu: str = "bf16", on_cpu: str = "fp32") -> dtypes.NumberFormat:
         """Return the number format asked for, else the probe's own; sets whether fp32 may compute in TF32.
@@ -33,6 +37,7 @@ class Context:
             ProbeFailure: the card has no such format.
         """
         number = dtypes.FORMATS[self.request.dtype or (on_gpu if self.machine.on_gpu else on_cpu)]
+        self.describe(dtype=number.name)
         if self.machine.on_gpu and self.machine.capability_major < number.oldest_capability:
             raise failure.unsupported(
                 "%s needs compute capability %d, the card has %s"
@@ -54,9 +59,6 @@ class Context:
         unit: str,
         *,
         measurement: Optional[Measurement] = None,
-        variant: str = "",
-        dtype: str = "",
-        shape: str = "",
         figures: Optional[Mapping[str, float]] = None,
         notes: Optional[Mapping[str, str]] = None,
     ) -> Result:
@@ -65,9 +67,6 @@ class Context:
         return Result(
             probe=self.request.probe,
             status="ok",
-            variant=variant,
-            dtype=dtype,
-            shape=shape,
             mode=self.request.mode,
             method_version=method_version,
             value=value,
@@ -78,14 +77,18 @@ class Context:
             allocator_peak_bytes=self.allocator_peak_bytes(),
             figures={**load, **(figures or {})},
             notes=notes or {},
+            variant=self.labels.get("variant", ""),
+            dtype=self.labels.get("dtype", ""),
+            shape=self.labels.get("shape", ""),
         )
 
     def allocator_peak_bytes(self) -> Optional[int]:
-        """Return the most memory that TensorFlow's allocator held since this request began, None where it keeps no count."""
-        try:
-            return int(tf.config.experimental.get_memory_info(self.machine.device[1:])["peak"])
-        except (ValueError, tf.errors.OpError):
-            return None
+        """Return the most that TensorFlow's allocator held since this request began, None where it keeps no count."""
+        return self._allocator("peak")
+
+    def allocator_held_bytes(self) -> Optional[int]:
+        """Return the memory that TensorFlow's allocator has given out now, None where it keeps no count."""
+        return self._allocator("current")
 
     def reset_allocator_peak(self) -> None:
         """Let the allocator's peak start anew from what is held now."""
@@ -93,6 +96,12 @@ class Context:
             tf.config.experimental.reset_memory_stats(self.machine.device[1:])
         except (ValueError, tf.errors.OpError):
             return
+
+    def _allocator(self, key: str) -> Optional[int]:
+        try:
+            return int(tf.config.experimental.get_memory_info(self.machine.device[1:])[key])
+        except (ValueError, tf.errors.OpError):
+            return None
 
 
 def check_finite(tensor: Tensor, what: str) -> None:
@@ -105,7 +114,7 @@ def check_finite(tensor: Tensor, what: str) -> None:
     if bool(tf.reduce_all(finite)):
         return
     wrong = int(tf.reduce_sum(tf.cast(tf.logical_not(finite), tf.int64)))
-    raise failure.wrong_answer("not_finite", "%d of %d elements of %s" % (wrong, int(tf.size(tensor)), what))
+    raise failure.wrong_answer(failure.NOT_FINITE, "%d of %d elements of %s" % (wrong, int(tf.size(tensor)), what))
 
 
 class Blocker:
@@ -119,7 +128,6 @@ class Blocker:
             left = tf.random.stateless_normal([self.SIDE, self.SIDE], seed=[7, 1])
             right = tf.random.stateless_normal([self.SIDE, self.SIDE], seed=[7, 2]) / self.SIDE**0.5
 
-        @tf.function(autograph=False)
         def chain() -> Tensor:
             with tf.device(device):
                 product = left
@@ -127,7 +135,7 @@ class Blocker:
                     product = tf.linalg.matmul(product, right)
                 return product[:1, :1]
 
-        self._chain = chain
+        self._chain = tf.function(chain, autograph=False)
         self._last: Tensor = None
 
     def start(self) -> None:

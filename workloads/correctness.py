@@ -1,6 +1,6 @@
 """Whether a matrix product is right: exact integers, and random numbers within a derived bound.
 
-**Exact pass.** A and B hold −1, 0 and 1 at a density for which every sum of products, in any order, stays within
+**Exact pass.** A and B hold -1, 0 and 1 at a density for which every sum of products, in any order, stays within
 ±256 by more than 8 standard deviations: integers that bf16, fp16 and everything larger hold exactly, so that each
 element has one right value whatever the algorithm, the order of summation or the accumulator's width. The product C is
 checked without computing it again (Freivalds): with a weight vector w of non-zero integers up to ±7, C·w must equal
@@ -9,9 +9,9 @@ host computes the other side in float64, exact as well. One wrong element breaks
 and no single wrong row escapes unless its errors cancel under the weights. Rows that break are computed anew on the
 host, element by element, which gives the number and the place of the wrong elements.
 
-**Random pass.** A and B hold normal numbers as in the timed run, already rounded to the data type. Let σ be the
+**Random pass.** A and B hold normal numbers as in the timed run, already rounded to the data type. Let s be the
 standard deviation of one product of two inputs and k the length of a sum. Any partial sum, in any order, is below
-M = 8·σ·√k (the chance of the contrary is 1e−15 an element). Each of the k additions errs by at most u_acc·M, so the
+M = 8·s·√k (the chance of the contrary is 1e-15 an element). Each of the k additions errs by at most u_acc·M, so the
 accumulated value errs by at most k·u_acc·M; inputs that are rounded on the way (tf32) change each product by a factor
 1 + ε with |ε| ≤ 2·u_in, hence the sum by at most 2·u_in·(|c| + M); storing the result rounds it by u_out of its
 size. The bound of an element c is the sum of the three. u_acc is 2^-23 for fp32 accumulation on units that truncate.
@@ -22,20 +22,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, List, Optional
+from typing import List, Optional
 
 import numpy as np
 
 from workloads.dtypes import NumberFormat
+from workloads.untyped import Array
 
 LARGEST_EXACT = 256
 DEVIATIONS = 8.2
 LARGEST_WEIGHT = 7
 BLOCK = 256
 ROWS_EXAMINED = 16
-
-Array = Any
-"""A numpy array."""
 
 
 def density(side: int) -> float:
@@ -44,7 +42,7 @@ def density(side: int) -> float:
 
 
 def ternary(generator: np.random.Generator, side: int) -> Array:
-    """Return a square matrix of −1, 0 and 1 in int8, at the density that ``side`` allows."""
+    """Return a square matrix of -1, 0 and 1 in int8, at the density that ``side`` allows."""
     each = int(128 * density(side))
     table = np.zeros(256, np.int8)
     table[:each], table[each : 2 * each] = 1, -1
@@ -65,7 +63,7 @@ def times_vector(matrix: Array, vector: Array) -> Array:
 
 def vector_times(vector: Array, matrix: Array) -> Array:
     """Return vectorᵀ·matrix in float64, a block of rows at a time; ``vector`` may be several rows of them."""
-    total = np.zeros(vector.shape[:-1] + (matrix.shape[1],))
+    total = np.zeros((*vector.shape[:-1], matrix.shape[1]))
     for row in range(0, len(matrix), BLOCK):
         total += vector[..., row : row + BLOCK] @ matrix[row : row + BLOCK].astype(np.float64)
     return total
@@ -83,7 +81,7 @@ class ExactCase:
 
 
 def exact_case(side: int, seed: int) -> ExactCase:
-    """Return the exact pass for products of ``side`` × ``side`` matrices."""
+    """Return the exact pass for products of ``side`` by ``side`` matrices."""
     generator = np.random.Generator(np.random.PCG64(seed))
     left, right = ternary(generator, side), ternary(generator, side)
     weight = weights(generator, side)

@@ -12,6 +12,8 @@ from typing import Any, Iterator, Optional, Tuple
 LIBRARY = "libcuda.so.1"
 DRIVER_VERSION_FILE = "/proc/driver/nvidia/version"
 NO_DEVICE = 100
+CArgument = Any
+"""A value that ctypes passes to C."""
 _CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76
 _MEMORY_TYPE, _MEMORY_TYPE_HOST = 2, 1
 
@@ -78,9 +80,10 @@ class Driver:
             CudaError: there is none, or the driver does not tell.
         """
         device = self._device()
-        uuid, bus, name = (ctypes.create_string_buffer(16), ctypes.create_string_buffer(64), ctypes.create_string_buffer(256))
+        uuid, bus, name = (ctypes.create_string_buffer(size) for size in (16, 64, 256))
         memory = ctypes.c_size_t()
-        self._call("cuDeviceGetUuid_v2" if hasattr(self._library, "cuDeviceGetUuid_v2") else "cuDeviceGetUuid", uuid, device)
+        newer = hasattr(self._library, "cuDeviceGetUuid_v2")
+        self._call("cuDeviceGetUuid_v2" if newer else "cuDeviceGetUuid", uuid, device)
         self._call("cuDeviceGetPCIBusId", bus, len(bus), device)
         self._call("cuDeviceGetName", name, len(name), device)
         self._call("cuDeviceTotalMem_v2", ctypes.byref(memory), device)
@@ -136,7 +139,7 @@ class Driver:
         self._call("cuDeviceGetAttribute", ctypes.byref(value), attribute, device)
         return value.value
 
-    def _call(self, call: str, *arguments: Any) -> None:
+    def _call(self, call: str, *arguments: CArgument) -> None:
         code = getattr(self._library, call)(*arguments)
         if code:
             raise CudaError(call, code, self._error_name(code))

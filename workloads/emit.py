@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import asdict, dataclass, field
-from typing import Any, Mapping, Optional
+from typing import Mapping, Optional
 
 from workloads.spec import PROTOCOL_VERSION
+from workloads.untyped import Json
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ class Emitter:
         """Say that nothing follows, with the child's own cost."""
         self._write("done", cpu_s=cpu_s, host_peak_bytes=host_peak_bytes)
 
-    def _write(self, event: str, **values: Any) -> None:
+    def _write(self, event: str, **values: Json) -> None:
         line = json.dumps({"event": event, **values}, allow_nan=False) + "\n"
         data = memoryview(line.encode("utf-8", "replace"))
         while data:

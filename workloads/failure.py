@@ -5,18 +5,35 @@ from __future__ import annotations
 import re
 from typing import Optional
 
+TENSORFLOW_MISSING = "tensorflow_missing"
+NOT_A_GPU_BUILD = "not_a_gpu_build"
+MISSING_LIBRARY = "missing_library"
+DRIVER_TOO_OLD = "driver_too_old"
+COMPUTE_CAPABILITY = "compute_capability"
+NO_GPU = "no_gpu"
+CUDA_INIT_FAILED = "cuda_init_failed"
+RAN_ON_CPU = "ran_on_cpu"
+WRONG_DEVICE = "wrong_device"
+OOM = "oom"
+FAILED = "failed"
+TOO_FEW_IMAGES = FAILED + ":TooFewImages"
+EXACT_MISMATCH = "exact_mismatch"
+BOUND_EXCEEDED = "bound_exceeded"
+NOT_FINITE = "not_finite"
+MEMORY_MISMATCH = "memory_mismatch"
+
 ITEM_BYTES = {
     "half": 2, "bfloat16": 2, "float": 4, "double": 8, "bool": 1,
     "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "uint64": 8,
 }  # fmt: skip
 _SHAPE = re.compile(r"OOM when allocating tensor with shape\[([0-9,]*)\] and type (\w+)")
-_BYTES = re.compile(r"(?:trying to allocate|to allocate memory of size|[Aa]llocating|allocate) ([0-9.]+) ?(bytes|[KMGT]iB)")
+_BYTES = re.compile(r"(?:[Aa]llocating|allocate|of size) ([0-9.]+) ?(bytes|[KMGT]iB)")
 _UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 _NO_KERNEL = ("No OpKernel was registered", "Could not find device for node", "no supported kernel", "No registered '")
 _DETAIL_CHARACTERS = 300
 
 
-class ProbeFailure(Exception):
+class ProbeFailure(Exception):  # noqa: N818 - an outcome that is reported, more than an error
     """A measurement that ends without a number: ``status``, ``reason`` and one line of ``detail``."""
 
     def __init__(self, status: str, reason: str, detail: str = "") -> None:
@@ -48,10 +65,10 @@ def classify(raised: BaseException) -> ProbeFailure:
     name, text = type(raised).__name__, str(raised)
     if name in ("ResourceExhaustedError", "MemoryError"):
         size = failed_bytes(text)
-        return error("oom" if size is None else "oom:%d" % size, one_line(text))
+        return error(OOM if size is None else "oom:%d" % size, one_line(text))
     if any(mark in text for mark in _NO_KERNEL):
         return unsupported(one_line(text))
-    return error("failed:%s" % name, one_line(text))
+    return error(FAILED + ":%s" % name, one_line(text))
 
 
 def failed_bytes(text: str) -> Optional[int]:

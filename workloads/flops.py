@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict
+from typing import Dict
+
+from workloads.untyped import Graph, Operation
 
 CONVOLUTIONS = ("Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter")
 
 
-def count(graph: Any) -> Dict[str, float]:
+def count(graph: Graph) -> Dict[str, float]:
     """Return floating point operations by operation type, 2 for each multiply-add."""
     totals: Dict[str, float] = {}
     for operation in graph.get_operations():
@@ -21,7 +23,7 @@ def count(graph: Any) -> Dict[str, float]:
     return totals
 
 
-def _convolution(operation: Any) -> float:
+def _convolution(operation: Operation) -> float:
     """All three share one count: 2 · outputs of the forward convolution · kernel area · input channels."""
     if operation.type == "Conv2D":
         kernel, outputs = operation.inputs[1].shape, operation.outputs[0].shape
@@ -29,9 +31,10 @@ def _convolution(operation: Any) -> float:
         kernel, outputs = operation.inputs[1].shape, operation.inputs[2].shape
     else:
         kernel, outputs = operation.outputs[0].shape, operation.inputs[2].shape
-    return 2.0 * outputs.num_elements() * kernel[0] * kernel[1] * kernel[2]
+    return 2.0 * int(outputs.num_elements() * kernel[0] * kernel[1] * kernel[2])
 
 
-def _product(operation: Any) -> float:
+def _product(operation: Operation) -> float:
     left, outputs = operation.inputs[0].shape, operation.outputs[0].shape
-    return 2.0 * outputs.num_elements() * left[0 if operation.get_attr("transpose_a") else 1]
+    inner = left[0 if operation.get_attr("transpose_a") else 1]
+    return 2.0 * int(outputs.num_elements() * inner)

@@ -8,16 +8,17 @@ expected square of x·W^k stays within a factor 1 + k²/n for k well below √n.
 from __future__ import annotations
 
 import math
-from typing import Iterator, Tuple
+from typing import Iterator, List, Tuple
 
 import numpy as np
 import tensorflow as tf
 
 from workloads import correctness, failure
-from workloads.context import Blocker, Context, Tensor, check_finite
+from workloads.context import Blocker, Context, check_finite
 from workloads.dtypes import NumberFormat
 from workloads.emit import Result
 from workloads.timing import Measurement, measure
+from workloads.untyped import Array, Tensor
 
 METHOD_VERSION = 1
 GPU_SIDE, CPU_SIDE, LEAST_SIDE = 8192, 1024, 512
@@ -40,14 +41,13 @@ class Chain:
             self.left = normal(side, number, [seed, 1], 1.0)
             self.right = normal(side, number, [seed, 2], side**-0.5)
 
-        @tf.function(autograph=False)
         def chain(left: Tensor, right: Tensor) -> Tensor:
             with tf.device(device):
                 for _ in range(length):
                     left = tf.linalg.matmul(left, right)
                 return left
 
-        self._chain = chain
+        self._chain = tf.function(chain, autograph=False)
         self.last: Tensor = None
 
     def start(self) -> None:
@@ -59,7 +59,7 @@ class Chain:
         self.last[0, 0].numpy()
 
 
-def normal(side: int, number: NumberFormat, seed: "list[int]", deviation: float) -> Tensor:
+def normal(side: int, number: NumberFormat, seed: List[int], deviation: float) -> Tensor:
     """Return a square matrix of normal numbers of that standard deviation, rounded to the number format."""
     wide = tf.float64 if number.item_bytes == 8 else tf.float32
     values = tf.random.stateless_normal([side, side], seed=seed, dtype=wide) * tf.cast(deviation, wide)
@@ -76,6 +76,7 @@ def run(context: Context) -> Iterator[Result]:
     context.phase("build")
     side = choose_side(context, number)
     length = chain_length(side, number, context.machine.on_gpu)
+    context.describe(shape="%dx%dx%d" % (side, side, side))
     chain = Chain(side, length, number, context.machine.device, context.machine.seed)
     blocker = Blocker(context.machine.device) if context.machine.on_gpu else None
     measurement = measure(chain, context.plan(WINDOW_S), context.clock, context.phase, blocker)
@@ -85,19 +86,15 @@ def run(context: Context) -> Iterator[Result]:
     if not context.request.flag("unchecked"):
         check_exact(context, side, number)
         check_random(context, chain, side, number)
-    yield _result(context, measurement, side, length, number, context.clock.monotonic_s() - start_s)
+    yield _result(context, measurement, side, length, context.clock.monotonic_s() - start_s)
 
 
-def _result(
-    context: Context, measurement: Measurement, side: int, length: int, number: NumberFormat, check_s: float
-) -> Result:
+def _result(context: Context, measurement: Measurement, side: int, length: int, check_s: float) -> Result:
     return context.result(
         METHOD_VERSION,
         2.0 * side**3 * length / measurement.step_s,
         "flop/s",
         measurement=measurement,
-        dtype=number.name,
-        shape="%dx%dx%d" % (side, side, side),
         figures={"products_per_step": float(length), "check_s": check_s},
     )
 
@@ -137,7 +134,7 @@ def chain_length(side: int, number: NumberFormat, on_gpu: bool) -> int:
 
 
 def check_exact(context: Context, side: int, number: NumberFormat) -> None:
-    """Check every element of a product of −1, 0 and 1; see the correctness module.
+    """Check every element of a product of -1, 0 and 1; see the correctness module.
 
     Raises:
         ProbeFailure: an element differs, with how many and where.
@@ -153,10 +150,10 @@ def check_exact(context: Context, side: int, number: NumberFormat) -> None:
     if mismatch:
         rows = mismatch.rows[: correctness.ROWS_EXAMINED]
         held = np.array([tf.cast(product[row], tf.float64).numpy() for row in rows])
-        raise failure.wrong_answer("exact_mismatch", correctness.describe_mismatch(case, mismatch, held))
+        raise failure.wrong_answer(failure.EXACT_MISMATCH, correctness.describe_mismatch(case, mismatch, held))
 
 
-def weighted_sums(product: Tensor, weights: correctness.Array) -> Tuple[correctness.Array, correctness.Array]:
+def weighted_sums(product: Tensor, weights: Array) -> Tuple[Array, Array]:
     """Return product·w and wᵀ·product, summed on the device in fp32 by plain multiplication and addition."""
     wide, weight = tf.cast(product, tf.float32), tf.constant(weights, tf.float32)
     rows = tf.reduce_sum(wide * weight[None, :], axis=1)
@@ -190,4 +187,4 @@ def check_random(context: Context, chain: Chain, side: int, number: NumberFormat
     bound = correctness.error_bound(reference, side, side**-0.5, number, context.machine.on_gpu)
     excess = correctness.describe_excess(values, reference, bound, first)
     if excess:
-        raise failure.wrong_answer("bound_exceeded", excess)
+        raise failure.wrong_answer(failure.BOUND_EXCEEDED, excess)

@@ -8,41 +8,42 @@ statistics in fp32 (running averages, which only inference needs, are not kept).
 from __future__ import annotations
 
 import math
-from typing import Any, List, Sequence
+from typing import List, Sequence
 
 import tensorflow as tf
 
-Tensor = Any
+from workloads.untyped import DataType, Tensor, Variable
+
 EPSILON = 1e-5
 
 
 class Parameters:
     """Makes and holds a network's trainable variables, on one device, in the order they are made."""
 
-    def __init__(self, device: str, compute: Any, seed: int) -> None:
+    def __init__(self, device: str, compute: DataType, seed: int) -> None:
         """Take the device's name, the type to compute in, and the seed of the initial values."""
-        self.variables: List[Any] = []
+        self.variables: List[Variable] = []
         self.compute = compute
         self._device = device
         self._seed = seed
 
-    def normal(self, shape: Sequence[int], fan_in: int) -> Any:
+    def normal(self, shape: Sequence[int], fan_in: int) -> Variable:
         """Return a new variable of normal numbers with variance 2/fan_in."""
         with tf.device(self._device):
             values = tf.random.stateless_normal(shape, seed=[self._seed, len(self.variables)])
             return self._hold(values * math.sqrt(2.0 / fan_in))
 
-    def constant(self, count: int, value: float) -> Any:
+    def constant(self, count: int, value: float) -> Variable:
         """Return a new vector variable of equal numbers."""
         with tf.device(self._device):
             return self._hold(tf.fill([count], value))
 
-    def cast(self, variable: Any) -> Tensor:
+    def cast(self, variable: Variable) -> Tensor:
         """Return the variable's value in the compute type."""
         value = variable.read_value()
         return value if value.dtype == self.compute else tf.cast(value, self.compute)
 
-    def _hold(self, values: Tensor) -> Any:
+    def _hold(self, values: Tensor) -> Variable:
         variable = tf.Variable(values)
         self.variables.append(variable)
         return variable

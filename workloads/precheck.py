@@ -12,11 +12,13 @@ import os
 import platform
 import sys
 from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from pathlib import Path
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from workloads import cuda, failure
 from workloads.emit import Device, Environment
 from workloads.spec import Spec
+from workloads.untyped import Json, PhysicalDevice, TensorFlow
 
 SONAMES: Mapping[int, Tuple[str, ...]] = {
     11: ("libcudart.so.11.0", "libcublas.so.11", "libcublasLt.so.11", "libcufft.so.10", "libcurand.so.10",
@@ -26,7 +28,7 @@ SONAMES: Mapping[int, Tuple[str, ...]] = {
     13: ("libcudart.so.13", "libcublas.so.13", "libcublasLt.so.13", "libcufft.so.12", "libcurand.so.10",
          "libcusolver.so.12", "libcusparse.so.12"),
 }  # fmt: skip
-"""Libraries that TensorFlow opens at start, by CUDA major version, cuDNN apart: with one of them missing it lists no GPU."""
+"""Libraries that TensorFlow opens at start, by CUDA major version; cuDNN apart. With one missing it lists no GPU."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class Machine:
         return int(self.info.compute_capability.partition(".")[0] or 0)
 
     def free_bytes(self) -> int:
-        """Return the memory that probes may still take: the limit, the card's free memory, or a modest share of the host's."""
+        """Return the memory that probes may still take: the limit, else the card's free memory, 1 GiB on a CPU."""
         if self.driver is not None:
             free = self.driver.free_bytes()
             return min(free, self.memory_limit_bytes) if self.memory_limit_bytes else free
@@ -64,8 +66,8 @@ def prepare_environment(spec: Spec) -> None:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
     if not spec.cache_dir:
         return
-    os.environ.setdefault("CUDA_CACHE_PATH", os.path.join(spec.cache_dir, "cuda"))
-    _add_flag("TF_XLA_FLAGS", "--tf_xla_persistent_cache_directory=%s" % os.path.join(spec.cache_dir, "xla"))
+    os.environ.setdefault("CUDA_CACHE_PATH", str(Path(spec.cache_dir) / "cuda"))
+    _add_flag("TF_XLA_FLAGS", "--tf_xla_persistent_cache_directory=%s" % (Path(spec.cache_dir) / "xla"))
 
 
 def _add_flag(variable: str, flag: str) -> None:
@@ -74,7 +76,7 @@ def _add_flag(variable: str, flag: str) -> None:
         os.environ[variable] = ("%s %s" % (present, flag)).strip()
 
 
-def import_tensorflow() -> Any:
+def import_tensorflow() -> TensorFlow:
     """Import TensorFlow without Keras.
 
     Keras is made unimportable first: TensorFlow brings it along otherwise, at 0.3 to 0.5 s and 20 MB.
@@ -87,7 +89,7 @@ def import_tensorflow() -> Any:
         return importlib.import_module("tensorflow")
     except ModuleNotFoundError as raised:
         if raised.name == "tensorflow":
-            raise failure.error("tensorflow_missing", "%s has no module tensorflow" % sys.executable) from raised
+            raise failure.error(failure.TENSORFLOW_MISSING, "%s has no module tensorflow" % sys.executable) from raised
         raise failure.classify(raised) from raised
     except ImportError as raised:
         raise _import_failure(str(raised)) from raised
@@ -96,13 +98,13 @@ def import_tensorflow() -> Any:
 def _import_failure(text: str) -> failure.ProbeFailure:
     library = text.partition(":")[0].strip().split()[-1:] if "cannot open shared object" in text else []
     if library:
-        return failure.error("missing_library:%s" % library[0], failure.one_line(text))
-    return failure.error("failed:ImportError", failure.one_line(text))
+        return failure.error(failure.MISSING_LIBRARY + ":%s" % library[0], failure.one_line(text))
+    return failure.error(failure.FAILED + ":ImportError", failure.one_line(text))
 
 
-def environment(tf: Any) -> Environment:
+def environment(tf: TensorFlow) -> Environment:
     """Return the versions of what is installed here; ``tf`` is None where TensorFlow did not load."""
-    build: Mapping[str, Any] = tf.sysconfig.get_build_info() if tf is not None else {}
+    build: Mapping[str, Json] = tf.sysconfig.get_build_info() if tf is not None else {}
     return Environment(
         python=platform.python_version(),
         tensorflow=str(tf.__version__) if tf is not None else "",
@@ -112,7 +114,7 @@ def environment(tf: Any) -> Environment:
     )
 
 
-def open_machine(tf: Any, spec: Spec) -> Machine:
+def open_machine(tf: TensorFlow, spec: Spec) -> Machine:
     """Check everything, configure TensorFlow for the one device, and return where probes run.
 
     Raises:
@@ -129,10 +131,10 @@ def open_machine(tf: Any, spec: Spec) -> Machine:
     return _open_gpu(tf, spec)
 
 
-def _open_gpu(tf: Any, spec: Spec) -> Machine:
-    build: Dict[str, Any] = dict(tf.sysconfig.get_build_info())
+def _open_gpu(tf: TensorFlow, spec: Spec) -> Machine:
+    build: Dict[str, Json] = dict(tf.sysconfig.get_build_info())
     if not build.get("is_cuda_build"):
-        raise failure.error("not_a_gpu_build", "TensorFlow %s was built without CUDA" % tf.__version__)
+        raise failure.error(failure.NOT_A_GPU_BUILD, "TensorFlow %s was built without CUDA" % tf.__version__)
     driver = _open_driver(build)
     card = driver.card()
     _check_card(card, spec, build)
@@ -140,8 +142,10 @@ def _open_gpu(tf: Any, spec: Spec) -> Machine:
     if not listed:
         missing = missing_libraries(build)
         if missing:
-            raise failure.error("missing_library:%s" % missing[0], "these fail to load: %s" % ", ".join(missing))
-        raise failure.error("no_gpu", "CUDA sees %s (%s) but TensorFlow lists no GPU" % (card.name, card.uuid))
+            raise failure.error(
+                failure.MISSING_LIBRARY + ":%s" % missing[0], "these fail to load: %s" % ", ".join(missing)
+            )
+        raise failure.error(failure.NO_GPU, "CUDA sees %s (%s) but TensorFlow lists no GPU" % (card.name, card.uuid))
     _limit_memory(tf, listed[0], spec.memory_limit_bytes)
     _prove_it_runs(tf)
     info = Device(
@@ -155,23 +159,23 @@ def _open_gpu(tf: Any, spec: Spec) -> Machine:
     return Machine("gpu", "/GPU:0", info, driver, spec.memory_limit_bytes, spec.seed)
 
 
-def _open_driver(build: Mapping[str, Any]) -> cuda.Driver:
+def _open_driver(build: Mapping[str, Json]) -> cuda.Driver:
     try:
         driver = cuda.Driver()
     except OSError as raised:
-        raise failure.error("missing_library:%s" % cuda.LIBRARY, failure.one_line(str(raised))) from raised
+        raise failure.error(failure.MISSING_LIBRARY + ":%s" % cuda.LIBRARY, failure.one_line(str(raised))) from raised
     except cuda.CudaError as raised:
         if raised.code == cuda.NO_DEVICE:
             visible = os.environ.get("CUDA_VISIBLE_DEVICES", "(not set)")
-            raise failure.error("no_gpu", "CUDA sees no card; CUDA_VISIBLE_DEVICES is %s" % visible) from raised
-        raise failure.error("cuda_init_failed:%s" % raised.name, str(raised)) from raised
+            raise failure.error(failure.NO_GPU, "CUDA sees no card; CUDA_VISIBLE_DEVICES is %s" % visible) from raised
+        raise failure.error(failure.CUDA_INIT_FAILED + ":%s" % raised.name, str(raised)) from raised
     served, built = driver.cuda_version(), _version(str(build.get("cuda_version", "")))
     if built and not driver_serves(served, built):
         raise failure.error(
-            "driver_too_old", "the driver serves CUDA %d.%d, TensorFlow wants %d.%d" % (served + built)
+            failure.DRIVER_TOO_OLD, "the driver serves CUDA %d.%d, TensorFlow wants %d.%d" % (*served, *built)
         )
     if driver.visible() == 0:
-        raise failure.error("no_gpu", "CUDA sees no card")
+        raise failure.error(failure.NO_GPU, "CUDA sees no card")
     return driver
 
 
@@ -184,17 +188,17 @@ def driver_serves(served: Tuple[int, int], built: Tuple[int, int]) -> bool:
     return served[0] >= built[0] if built[0] >= 11 else served >= built
 
 
-def _check_card(card: cuda.Card, spec: Spec, build: Mapping[str, Any]) -> None:
+def _check_card(card: cuda.Card, spec: Spec, build: Mapping[str, Json]) -> None:
     if spec.gpu_uuid and card.uuid.lower() != spec.gpu_uuid.lower():
-        raise failure.error("wrong_device", "CUDA opened %s, asked for %s" % (card.uuid, spec.gpu_uuid))
+        raise failure.error(failure.WRONG_DEVICE, "CUDA opened %s, asked for %s" % (card.uuid, spec.gpu_uuid))
     if spec.pci_bus_id and not cuda.same_bus_id(card.pci_bus_id, spec.pci_bus_id):
-        raise failure.error("wrong_device", "CUDA opened %s, asked for %s" % (card.pci_bus_id, spec.pci_bus_id))
+        raise failure.error(failure.WRONG_DEVICE, "CUDA opened %s, asked for %s" % (card.pci_bus_id, spec.pci_bus_id))
     built = [str(item) for item in build.get("cuda_compute_capabilities", ())]
     if built and not has_code_for(card.capability, built):
         raise failure.error(
-            "compute_capability",
+            failure.COMPUTE_CAPABILITY,
             "%s has compute capability %d.%d, TensorFlow holds code for %s only"
-            % ((card.name,) + card.capability + (", ".join(built),)),
+            % (card.name, *card.capability, ", ".join(built)),
         )
 
 
@@ -212,7 +216,7 @@ def has_code_for(capability: Tuple[int, int], built: Sequence[str]) -> bool:
     return False
 
 
-def missing_libraries(build: Mapping[str, Any]) -> List[str]:
+def missing_libraries(build: Mapping[str, Json]) -> List[str]:
     """Return the names of the libraries that TensorFlow opens at start and that do not load."""
     version = _version(str(build.get("cuda_version", "")))
     names = SONAMES.get(version[0], ()) if version else ()
@@ -237,7 +241,7 @@ def _version(text: str) -> Optional[Tuple[int, int]]:
     return int(parts[0]), int(parts[1])
 
 
-def _limit_memory(tf: Any, physical: Any, limit_bytes: int) -> None:
+def _limit_memory(tf: TensorFlow, physical: PhysicalDevice, limit_bytes: int) -> None:
     if limit_bytes:
         limit = tf.config.LogicalDeviceConfiguration(memory_limit=limit_bytes / 2**20)
         tf.config.set_logical_device_configuration(physical, [limit])
@@ -245,7 +249,7 @@ def _limit_memory(tf: Any, physical: Any, limit_bytes: int) -> None:
         tf.config.experimental.set_memory_growth(physical, True)
 
 
-def _prove_it_runs(tf: Any) -> None:
+def _prove_it_runs(tf: TensorFlow) -> None:
     try:
         with tf.device("/GPU:0"):
             product = tf.linalg.matmul(tf.fill([64, 64], 2.0), tf.fill([64, 64], 0.5))
@@ -253,8 +257,12 @@ def _prove_it_runs(tf: Any) -> None:
     except tf.errors.OpError as raised:
         raise failure.classify(raised) from raised
     except RuntimeError as raised:
-        raise failure.error("cuda_init_failed:%s" % type(raised).__name__, failure.one_line(str(raised))) from raised
+        raise failure.error(
+            failure.CUDA_INIT_FAILED + ":%s" % type(raised).__name__, failure.one_line(str(raised))
+        ) from raised
     if not product.device.endswith("GPU:0"):
-        raise failure.error("ran_on_cpu", "a product asked of GPU:0 ran on %s" % (product.device or "no device"))
+        raise failure.error(failure.RAN_ON_CPU, "a product asked of GPU:0 ran on %s" % (product.device or "no device"))
     if answer != 64.0**3:
-        raise failure.wrong_answer("exact_mismatch", "a 64 x 64 product sums to %r instead of %r" % (answer, 64.0**3))
+        raise failure.wrong_answer(
+            failure.EXACT_MISMATCH, "a 64 x 64 product sums to %r instead of %r" % (answer, 64.0**3)
+        )

@@ -1,20 +1,20 @@
-"""ResNet-50 (version 1.5: the stride sits in the 3 × 3 convolution)."""
+"""ResNet-50 (version 1.5: the stride sits in the 3-pixel convolution)."""
 
 from __future__ import annotations
 
-from typing import Any, Optional, Sequence
+from typing import Optional, Sequence
 
 import tensorflow as tf
 
 from workloads.ops import BatchNorm, Convolution, Dense, Parameters, max_pool, relu
+from workloads.untyped import Tensor
 
-Tensor = Any
 RESNET50_BLOCKS = (3, 4, 6, 3)
 EXPANSION = 4
 
 
 class Bottleneck:
-    """1 × 1, 3 × 3, 1 × 1, beside a shortcut."""
+    """Convolutions of 1, 3 and 1 pixels a side, beside a shortcut."""
 
     def __init__(self, parameters: Parameters, inputs: int, width: int, stride: int) -> None:
         outputs = width * EXPANSION
@@ -49,6 +49,7 @@ class ResNet:
         width: int = 64,
     ) -> None:
         """Make the variables; any image ``size`` will do, since the last average spans the whole image."""
+        del size
         self._stem = Convolution(parameters, 7, 3, width, 2)
         self._stem_norm = BatchNorm(parameters, width)
         self._blocks = []

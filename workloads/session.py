@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import resource
-from typing import Any, Mapping, Tuple
+from typing import Mapping, Tuple
 
 from workloads import failure, precheck
 from workloads.emit import Device, Emitter, Result
@@ -33,7 +33,7 @@ def run(spec: Spec, emitter: Emitter, clock: Clock, started_s: float) -> None:
     except failure.ProbeFailure as failed:
         emitter.hello(precheck.environment(tf), Device(kind=spec.device), clock.monotonic_s() - started_s)
         for request in spec.requests:
-            emitter.result(_failed(request, failed))
+            emitter.result(_failed(request, failed, {}))
     else:
         emitter.hello(precheck.environment(tf), machine.info, clock.monotonic_s() - started_s)
         for index, request in enumerate(spec.requests):
@@ -51,24 +51,21 @@ def _answer(index: int, request: Request, machine: precheck.Machine, emitter: Em
     )
     context.reset_allocator_peak()
     try:
-        for result in _probe(request)(context):
+        for result in importlib.import_module(MODULES[request.probe]).run(context):
             emitter.result(result)
     except Exception as raised:  # noqa: BLE001 - one measurement's error must not cost the others
-        emitter.result(_failed(request, failure.classify(raised)))
+        emitter.result(_failed(request, failure.classify(raised), context.labels))
 
 
-def _probe(request: Request) -> Any:
-    return importlib.import_module(MODULES[request.probe]).run
-
-
-def _failed(request: Request, failed: failure.ProbeFailure) -> Result:
+def _failed(request: Request, failed: failure.ProbeFailure, labels: Mapping[str, str]) -> Result:
     return Result(
         probe=request.probe,
         status=failed.status,
         reason=failed.reason,
         detail=failed.detail,
-        variant=request.text("variant"),
-        dtype=request.dtype,
+        variant=labels.get("variant", ""),
+        dtype=labels.get("dtype", request.dtype),
+        shape=labels.get("shape", ""),
         mode=request.mode,
     )
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, List, Mapping, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple, Union
+
+from workloads.untyped import Json
 
 PROTOCOL_VERSION = 1
 PROBES = ("matmul", "resnet50", "vgg16", "pipeline", "bandwidth", "fill", "memory")
@@ -13,6 +15,8 @@ MODES = ("graph", "xla")
 DEVICES = ("gpu", "cpu")
 
 Option = Union[str, float, bool]
+Check = Callable[[Json, str], Any]
+"""Takes a value and its place, returns the value or raises SpecError."""
 
 
 class SpecError(Exception):
@@ -79,12 +83,23 @@ def parse(text: str) -> Spec:
         raise SpecError("specification.version: %r, want %d" % (values["version"], PROTOCOL_VERSION))
     items = values.pop("requests")
     if not items:
-        raise SpecError("specification.requests: empty, want at least one request")
+        raise SpecError("specification.requests: %r, want at least one request" % (items,))
     requests = tuple(_request(item, "specification.requests[%d]" % index) for index, item in enumerate(items))
     return Spec(requests=requests, **values)
 
 
-def _request(document: Any, where: str) -> Request:
+def parse_descriptor(arguments: Sequence[str]) -> int:
+    """Return the result descriptor that the command line names.
+
+    Raises:
+        SpecError: it names none.
+    """
+    if len(arguments) != 1 or not arguments[0].isdigit():
+        raise SpecError("arguments %r, want RESULT_FD, the number of an open descriptor" % list(arguments))
+    return int(arguments[0])
+
+
+def _request(document: Json, where: str) -> Request:
     values = _fields(document, where, _REQUEST_FIELDS, ("probe",))
     for name, value in values.get("options", {}).items():
         if not isinstance(value, (str, int, float)):
@@ -92,9 +107,7 @@ def _request(document: Any, where: str) -> Request:
     return Request(**values)
 
 
-def _fields(
-    document: Any, where: str, known: Mapping[str, Callable[[Any, str], Any]], required: Tuple[str, ...]
-) -> Dict[str, Any]:
+def _fields(document: Json, where: str, known: Mapping[str, Check], required: Tuple[str, ...]) -> Dict[str, Json]:
     if not isinstance(document, dict):
         raise SpecError("%s: %r, want an object" % (where, document))
     for name in document:
@@ -106,26 +119,26 @@ def _fields(
     return {name: known[name](value, "%s.%s" % (where, name)) for name, value in document.items()}
 
 
-def _text(value: Any, where: str) -> str:
+def _text(value: Json, where: str) -> str:
     if not isinstance(value, str):
         raise SpecError("%s: %r, want text" % (where, value))
     return value
 
 
-def _count(value: Any, where: str) -> int:
+def _count(value: Json, where: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise SpecError("%s: %r, want a whole number of at least 0" % (where, value))
     return value
 
 
-def _duration(value: Any, where: str) -> float:
+def _duration(value: Json, where: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 3600:
         raise SpecError("%s: %r, want seconds from 0 to 3600" % (where, value))
     return float(value)
 
 
 def _one_of(allowed: Tuple[str, ...]) -> Callable[[Any, str], str]:
-    def check(value: Any, where: str) -> str:
+    def check(value: Json, where: str) -> str:
         if value not in allowed:
             raise SpecError("%s: %r, want one of %s" % (where, value, ", ".join(repr(item) for item in allowed)))
         return str(value)
@@ -133,13 +146,13 @@ def _one_of(allowed: Tuple[str, ...]) -> Callable[[Any, str], str]:
     return check
 
 
-def _list(value: Any, where: str) -> List[Any]:
+def _list(value: Json, where: str) -> List[Json]:
     if not isinstance(value, list):
         raise SpecError("%s: %r, want a list" % (where, value))
     return value
 
 
-def _object(value: Any, where: str) -> Dict[str, Any]:
+def _object(value: Json, where: str) -> Dict[str, Json]:
     if not isinstance(value, dict):
         raise SpecError("%s: %r, want an object" % (where, value))
     return value
@@ -149,7 +162,7 @@ def _refuse_constant(name: str) -> float:
     raise ValueError("%s is not a number of JSON" % name)
 
 
-_REQUEST_FIELDS: Mapping[str, Callable[[Any, str], Any]] = {
+_REQUEST_FIELDS: Mapping[str, Check] = {
     "probe": _one_of(PROBES),
     "dtype": _one_of(DTYPES),
     "size": _count,
@@ -158,7 +171,7 @@ _REQUEST_FIELDS: Mapping[str, Callable[[Any, str], Any]] = {
     "seconds": _duration,
     "options": _object,
 }
-_SPEC_FIELDS: Mapping[str, Callable[[Any, str], Any]] = {
+_SPEC_FIELDS: Mapping[str, Check] = {
     "version": _count,
     "device": _one_of(DEVICES),
     "requests": _list,

@@ -6,16 +6,16 @@ The order, and what each part is for:
 2. *warm-up*: single steps, each fetched, until two in a row agree within 10 % (bounded). The last of them is the
    synchronous step time S.
 3. *batch length*: a batch is ``inner`` steps enqueued one after another and one fetch at its end. A few steps in one
-   batch give the pipelined step time P; S − P is what one fetch exposes of the host. ``inner`` is the least number for
+   batch give the pipelined step time P; S - P is what one fetch exposes of the host. ``inner`` is the least number for
    which that is below 1 % of the batch, and the batch long enough for the clock.
 4. *settling*: batches at full load until ``settle_s`` have passed since the warm-up began, so that clocks and power
    have found their level. Within it the host share is measured.
 5. *window*: batches for ``window_s``, at least ``min_repeats`` of them. Their median, minimum, maximum and median
    absolute deviation are the result.
 
-**Host share** is the share of a pipelined step during which the device waits for the host: 1 − D/P, where D is the
+**Host share** is the share of a pipelined step during which the device waits for the host: 1 - D/P, where D is the
 step's time on the device alone. D is found by giving the device a blocking kernel that outlasts the host's enqueueing:
-the step then runs behind it with no host in the way, and D = time(blocker, step) − time(blocker). Where the device's
+the step then runs behind it with no host in the way, and D = time(blocker, step) - time(blocker). Where the device's
 launch queue is shorter than the step, D is an upper bound, and the share a lower one. None on a CPU.
 """
 

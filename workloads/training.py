@@ -8,7 +8,7 @@ batch normalisation, loss and update are fp32; fp16 scales the loss by 128.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterator, List, Mapping
+from typing import Callable, Dict, Iterator, List, Mapping, Optional, Protocol, Tuple
 
 import tensorflow as tf
 
@@ -19,15 +19,17 @@ from workloads.emit import Result
 from workloads.ops import Parameters, cross_entropy
 from workloads.resnet import ResNet
 from workloads.timing import Measurement, Plan, measure
+from workloads.untyped import Graph, Tensor, Variable
 from workloads.vgg import Vgg
 
-Tensor = Any
+Network = Callable[[Tensor], Tensor]
+"""Images in, logits out."""
 METHOD_VERSION = 1
 LEARNING_RATE = 1e-3
 FP16_LOSS_SCALE = 128.0
 WINDOW_S = 0.75
 MIN_REPEATS = 2
-NETWORKS: Mapping[str, Callable[[Parameters, int, int], Any]] = {"resnet50": ResNet, "vgg16": Vgg}
+NETWORKS: Mapping[str, Callable[[Parameters, int, int], Network]] = {"resnet50": ResNet, "vgg16": Vgg}
 GPU_SIZE, LARGEST_GPU_BATCH = 224, {"resnet50": 256, "vgg16": 64}
 CPU_SIZE, CPU_BATCH = {"resnet50": 64, "vgg16": 32}, {"resnet50": 2, "vgg16": 1}
 CIFAR_SIZE, CIFAR_BATCH, CIFAR_CLASSES, CLASSES = 32, 64, 10, 1000
@@ -42,7 +44,7 @@ class TrainingStep:
 
     def __init__(
         self,
-        network: Callable[[Parameters, int, int], Any],
+        network: Callable[[Parameters, int, int], Network],
         number: NumberFormat,
         batch: int,
         size: int,
@@ -60,8 +62,8 @@ class TrainingStep:
         self._scale = FP16_LOSS_SCALE if number.name == "fp16" else 1.0
         self.parameters = Parameters(device, compute, seed)
         self.network = network(self.parameters, size, classes)
-        self._update = UPDATES[optimizer](self.parameters.variables, device)
         with tf.device(device):
+            self._update = UPDATES[optimizer](self.parameters.variables)
             images = tf.random.stateless_normal([batch, size, size, 3], seed=[seed, 1001])
             self.images = tf.cast(images, compute)
             chosen = tf.random.stateless_uniform([batch], seed=[seed, 1002], maxval=classes, dtype=tf.int64)
@@ -73,7 +75,7 @@ class TrainingStep:
         """Return the loss of the forward pass."""
         return cross_entropy(self.network(images), labels)
 
-    def gradients(self, images: Tensor, labels: Tensor) -> "tuple[Tensor, List[Tensor]]":
+    def gradients(self, images: Tensor, labels: Tensor) -> Tuple[Tensor, List[Tensor]]:
         """Return the loss and its gradient in each variable, times the loss scale."""
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(self.parameters.variables)
@@ -81,7 +83,7 @@ class TrainingStep:
             scaled = loss * self._scale
         return loss, tape.gradient(scaled, self.parameters.variables)
 
-    def trace(self) -> Any:
+    def trace(self) -> Graph:
         """Return the traced graph of one step."""
         return self.function.get_concrete_function(self.images, self.labels).graph
 
@@ -104,27 +106,33 @@ class TrainingStep:
             return loss
 
 
+class Update(Protocol):
+    """Changes variables by their gradients."""
+
+    def __call__(self, gradients: List[Tensor], rate: float, scale: float) -> None:
+        """Enqueue the update by gradients that were scaled."""
+
+
 class Descent:
     """Stochastic gradient descent, one raw operation a variable."""
 
-    def __init__(self, variables: List[Any], device: str) -> None:
+    def __init__(self, variables: List[Variable]) -> None:
         self._variables = variables
 
     def __call__(self, gradients: List[Tensor], rate: float, scale: float) -> None:
         """Enqueue the update by gradients that were scaled."""
         step = tf.constant(rate / scale, tf.float32)
-        for variable, gradient in zip(self._variables, gradients):
+        for variable, gradient in zip(self._variables, gradients):  # noqa: B905 - strict is newer than Python 3.8
             tf.raw_ops.ResourceApplyGradientDescent(var=variable.handle, alpha=step, delta=gradient)
 
 
 class Adam:
     """Adam, one raw operation a variable; holds two moments for each."""
 
-    def __init__(self, variables: List[Any], device: str) -> None:
+    def __init__(self, variables: List[Variable]) -> None:
         self._variables = variables
-        with tf.device(device):
-            self._first = [tf.Variable(tf.zeros_like(variable)) for variable in variables]
-            self._second = [tf.Variable(tf.zeros_like(variable)) for variable in variables]
+        self._first = [tf.Variable(tf.zeros_like(variable)) for variable in variables]
+        self._second = [tf.Variable(tf.zeros_like(variable)) for variable in variables]
 
     def __call__(self, gradients: List[Tensor], rate: float, scale: float) -> None:
         """Enqueue the update by gradients that were scaled."""
@@ -132,7 +140,8 @@ class Adam:
             name: tf.constant(value, tf.float32)
             for name, value in {"lr": rate, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7}.items()
         }
-        for variable, first, second, gradient in zip(self._variables, self._first, self._second, gradients):
+        lists = (self._variables, self._first, self._second, gradients)
+        for variable, first, second, gradient in zip(*lists):  # noqa: B905 - strict is newer than Python 3.8
             tf.raw_ops.ResourceApplyAdam(
                 var=variable.handle,
                 m=first.handle,
@@ -144,7 +153,7 @@ class Adam:
             )
 
 
-UPDATES: Mapping[str, Callable[[List[Any], str], Any]] = {"sgd": Descent, "adam": Adam}
+UPDATES: Mapping[str, Callable[[List[Variable]], Update]] = {"sgd": Descent, "adam": Adam}
 
 
 def run(context: Context) -> Iterator[Result]:
@@ -160,17 +169,21 @@ def run(context: Context) -> Iterator[Result]:
     blocker = Blocker(context.machine.device) if context.machine.on_gpu else None
     measurement = measure(step, _plan(context), context.clock, context.phase, blocker)
     context.phase("check")
-    yield _result(context, step, number, measurement, flops.count(graph))
+    yield _result(context, step, measurement, flops.count(graph))
 
 
-def build(context: Context, number: NumberFormat, optimizer: str = "sgd") -> TrainingStep:
-    """Return the step that the request asks for, untraced."""
+def build(
+    context: Context, number: NumberFormat, optimizer: str = "sgd", largest_batch: Optional[int] = None
+) -> TrainingStep:
+    """Return the step that the request asks for, untraced; ``largest_batch`` bounds what memory would allow."""
     name = network_name(context)
     size = choose_size(context)
+    batch = choose_batch(context, number, size, largest_batch)
+    context.describe(shape="%dx%dx%dx3" % (batch, size, size))
     return TrainingStep(
         NETWORKS[name],
         number,
-        choose_batch(context, number, size),
+        batch,
         size,
         CIFAR_CLASSES if size == CIFAR_SIZE else CLASSES,
         device=context.machine.device,
@@ -190,10 +203,10 @@ def choose_size(context: Context) -> int:
     return context.request.size or (GPU_SIZE if context.machine.on_gpu else CPU_SIZE[network_name(context)])
 
 
-def choose_batch(context: Context, number: NumberFormat, size: int) -> int:
-    """Return the batch: the one asked for, else the largest power of two that 80 % of the free memory holds, up to 256.
+def choose_batch(context: Context, number: NumberFormat, size: int, largest: Optional[int] = None) -> int:
+    """Return the batch: the one asked for, else the most, halved until 80 % of the free memory holds it.
 
-    32 px images (the CIFAR shape) come 64 at a time, VGG16's at most 64.
+    The most is ``largest`` or, where that is None, 256 for ResNet-50 and 64 for VGG16; 64 for 32 px images (CIFAR).
     """
     name = network_name(context)
     if context.request.batch:
@@ -204,7 +217,7 @@ def choose_batch(context: Context, number: NumberFormat, size: int) -> int:
         return CIFAR_BATCH
     per_image = ITEM_MEMORY_BYTES[name] * number.item_bytes * (size / GPU_SIZE) ** 2
     available = context.machine.free_bytes() * MEMORY_SHARE - FIXED_MEMORY_BYTES
-    batch = LARGEST_GPU_BATCH[name]
+    batch = largest or LARGEST_GPU_BATCH[name]
     while batch > 1 and batch * per_image > available:
         batch //= 2
     return batch
@@ -215,12 +228,10 @@ def _plan(context: Context) -> Plan:
     return Plan(plan.window_s, plan.settle_s, MIN_REPEATS, plan.min_batch_s, plan.warmup_limit_s)
 
 
-def _result(
-    context: Context, step: TrainingStep, number: NumberFormat, measurement: Measurement, work: Mapping[str, float]
-) -> Result:
+def _result(context: Context, step: TrainingStep, measurement: Measurement, work: Mapping[str, float]) -> Result:
     loss = float(step.last_loss)
     if not loss - loss == 0:
-        raise failure.wrong_answer("not_finite", "the loss is %r" % loss)
+        raise failure.wrong_answer(failure.NOT_FINITE, "the loss is %r" % loss)
     forward = work.get("Conv2D", 0.0)
     total = sum(work.values())
     return context.result(
@@ -228,8 +239,6 @@ def _result(
         step.batch / measurement.step_s,
         "images/s",
         measurement=measurement,
-        dtype=number.name,
-        shape="x".join(str(side) for side in step.images.shape),
         figures={
             "loss": loss,
             "step_flops": total,

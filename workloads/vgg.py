@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import Sequence
 
 import tensorflow as tf
 
 from workloads.ops import Bias, Convolution, Dense, Parameters, max_pool, relu
+from workloads.untyped import Tensor
 
-Tensor = Any
 VGG16_STAGES = ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3))
 HIDDEN = 4096
 

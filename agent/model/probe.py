@@ -9,7 +9,7 @@ import msgspec
 from agent.model.vocabulary import ProbeStatus
 
 PROTOCOL_VERSION: Final = 1
-ProbeName = Literal["matmul", "resnet50", "vgg16", "pipeline", "bandwidth", "fill"]
+ProbeName = Literal["matmul", "resnet50", "vgg16", "pipeline", "bandwidth", "fill", "memory"]
 DeviceKind = Literal["gpu", "cpu"]
 
 
@@ -61,6 +61,12 @@ PROBE_KINDS: Final[Mapping[str, ProbeKind]] = MappingProxyType(
                 "heatsoak_probe_fill_bytes",
                 "byte",
                 "Device memory written and read back without a difference in the last good fill probe.",
+            ),
+            ProbeKind(
+                "memory",
+                "heatsoak_probe_memory_peak_bytes",
+                "byte",
+                "Most memory that TensorFlow's allocator held in the last good training memory probe.",
             ),
         )
     }
