@@ -86,7 +86,7 @@ class ProbeRunner:
         try:
             ended = self._run_child(job, watch, collector)
         except (HeatsoakError, OSError) as error:
-            failure = _failure_to_start(error, abort())
+            failure = _failure_to_start(error, watch.reason)
             _log.warning("probe_not_started", reason=failure.reason, detail=failure.detail)
             return RunOutcome(collector.records(failure, (), None))
         failure = failure_of(ended, oom_killed=oom_kills() > kills_before)

@@ -25,6 +25,8 @@ from agent.probes.plan import next_due_s
 CLOCK_STEP_S: Final = 1.0
 """When wall and monotonic time have parted by more, the jobs are armed anew."""
 _EARLY_S: Final = 0.05
+_NO_LIMIT: Final = 1000
+"""One thread keeps runs apart; a limit would drop a job that its own run arms again."""
 
 _log = structlog.get_logger("probe")
 
@@ -52,7 +54,7 @@ class Schedule:
         self._scheduler = BackgroundScheduler(
             timezone=timezone.utc,
             executors={"default": ThreadPoolExecutor(1)},
-            job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
+            job_defaults={"coalesce": True, "max_instances": _NO_LIMIT, "misfire_grace_time": None},
         )
 
     def start(self) -> None:
@@ -66,6 +68,7 @@ class Schedule:
             self._stopped = True
             self._entries.clear()
         if self._scheduler.running:
+            self._scheduler.remove_all_jobs()  # waits for a round of starts: one cut short would raise in its thread
             self._scheduler.shutdown(wait=False)
 
     def every(

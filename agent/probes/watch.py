@@ -35,13 +35,19 @@ class CardWatch:
         self.samples: list[CardSample] = []
         self.pid = 0
         """The child's process id, 0 before its start."""
+        self.reason = ""
+        """Why the run had to end, empty while it need not."""
 
     def ask(self, pid: int) -> str:
         """Return the reason why the child ``pid`` must end now, a word of PROBE_REASONS; empty for none."""
         self.pid = pid
-        reason = self._abort()
-        if reason or self._job.card is None or self._source is None:
-            return reason
+        self.reason = self._abort() or self._look()
+        return self.reason
+
+    def _look(self) -> str:
+        """Take one sample of the card, where the run is on one."""
+        if self._job.card is None or self._source is None:
+            return ""
         card = self._source.burst(self._job.card.identity.uuid, BURST_TIMEOUT_S)
         now_s = self._clock.monotonic_s()
         if card is None:

@@ -216,13 +216,13 @@ def no_tensorflow(spec: dict[str, Any]) -> None:
     emit("done", cpu_s=0.1, host_peak_bytes=1)
 
 
-def show(spec: dict[str, Any]) -> None:
-    """Print what the child was given, then answer."""
+def show_and_fail(spec: dict[str, Any]) -> None:
+    """Print what the child was given, and fail so that it is logged."""
     limits = resource.getrlimit(resource.RLIMIT_CORE)
     with Path("/proc/self/oom_score_adj").open(encoding="ascii") as file:
         manners = {"nice": os.nice(0), "core": limits, "oom_score_adj": int(file.read()), "cwd": str(Path.cwd())}
-    print(json.dumps({"env": dict(os.environ), "spec": spec, "flags": list(sys.flags), **manners}))
-    well(spec)
+    print(json.dumps({"env": dict(os.environ), "spec": spec, "isolated": sys.flags.isolated, **manners}))
+    sys.exit(1)
 
 
 def slow_tail(spec: dict[str, Any]) -> None:
@@ -236,7 +236,7 @@ BEHAVIOURS = {
     for function in (
         hang, hang_deaf, long, slow, abort, kill, exit_137, double_fork, grandchild, noise, no_result, silent,
         half_line, half_line_crash, nan, invalid_utf8, long_line, unknown_reason, old_protocol, wrong_uuid, on_cpu,
-        first_only, no_tensorflow, show, slow_tail,
+        first_only, no_tensorflow, show_and_fail, slow_tail,
     )
 }  # fmt: skip
 

@@ -1,0 +1,1 @@
+"""Tests of parts working together: real child processes, real threads."""

@@ -1,0 +1,1 @@
+"""Tests of agent.probes with real child processes."""
