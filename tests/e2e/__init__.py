@@ -1,0 +1,1 @@
+"""Tests from end to end: real Prometheus, real TensorFlow, real agents."""
