@@ -77,7 +77,7 @@ def _use(span: ProcessSpan) -> _Use:
     host_s = span.host_last.taken_monotonic_s - span.host_first.taken_monotonic_s
     idle_cores = (span.host_last.idle_s - span.host_first.idle_s) / host_s
     return _Use(
-        cores=(span.last.cpu_s - span.first.cpu_s) / span.seconds,
+        cores=max(0.0, span.last.cpu_s - span.first.cpu_s) / span.seconds,
         allowed=float(span.last.allowed_cores),
         host_cores=host_cores,
         host_used=1.0 - idle_cores / host_cores,

@@ -1,6 +1,7 @@
 """What the engine remembers between two ticks, and the views it makes of it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -14,6 +15,7 @@ from agent.verdicts.since import Documents
 from agent.verdicts.thermal_memory import ThermalMemory
 from agent.verdicts.view import CardView, Facts, Inputs, NodeView, ProcessSpan
 
+_Row = TypeVar("_Row", ProbeRecord, Reference)
 Held = Mapping[str, Mapping[str, object]]
 """What held a tick ago: by subject, then by rule."""
 NODE = "node"
@@ -70,9 +72,10 @@ class Memory:
         if memory.history.add(snapshot.taken_monotonic_s, _card_row(card)):
             due.add("minutes")
         if "probes" in due:
-            memory.probes = tuple(record for record in self._facts.probes if record.uuid == uuid)
-            memory.references = tuple(reference for reference in self._facts.references if reference.uuid == uuid)
-        self._thermal.watch(uuid, memory.history.recent, memory.history.minutes, snapshot.taken_wall_s)
+            memory.probes = _own(self._facts.probes, uuid, memory.probes)
+            memory.references = _own(self._facts.references, uuid, memory.references)
+        if "minutes" in due:
+            self._thermal.watch(uuid, memory.history.recent, memory.history.minutes, snapshot.taken_wall_s)
         return due
 
     def card_views(self, snapshot: Snapshot, held: Held) -> tuple[CardView, ...]:
@@ -123,6 +126,13 @@ class Memory:
             health=snapshot.health,
             probes=facts.probes,
         )
+
+
+def _own(rows: Sequence[_Row], uuid: str, known: tuple[_Row, ...]) -> tuple[_Row, ...]:
+    """Return the rows of one card: the tuple that is known where nothing is new, so that identity tells news."""
+    own = tuple(row for row in rows if row.uuid == uuid)
+    same = len(own) == len(known) and all(one is other for one, other in zip(own, known, strict=True))
+    return known if same else own
 
 
 def _card_row(card: Card) -> Mapping[str, float]:

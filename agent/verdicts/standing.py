@@ -9,7 +9,7 @@ import msgspec
 
 from agent.config.settings import DegradedSettings
 from agent.model.probe import ProbeRecord
-from agent.model.reference import circumstances_of, current_reference, series_of
+from agent.model.reference import Reference, circumstances_of, current_reference, series_of
 from agent.verdicts.measurements import Line, Measurement, lines, measure, usable_reference
 from agent.verdicts.references import latest_of_line
 from agent.verdicts.track import RUN_GAP_S, Track, follow
@@ -28,6 +28,8 @@ class Standing(msgspec.Struct, frozen=True):
 
     line: Line
     latest: ProbeRecord
+    runs: Sequence[ProbeRecord]
+    """All that may be compared, oldest first."""
     measurements: tuple[Measurement, ...]
     """Those with a usable reference, oldest first."""
     track: Track
@@ -57,12 +59,28 @@ Neighbours = Sequence[Mapping[Line, Standing]]
 """Where each of the other cards of the node stands."""
 
 
-def standings(view: CardView, limits: DegradedSettings) -> dict[Line, Standing]:
-    """Return where a card stands on each line it was judged on."""
-    return {line: _standing(line, runs, view, limits) for line, runs in lines(view.probes).items()}
+_Made = tuple[tuple[ProbeRecord, ...], tuple[Reference, ...], DegradedSettings, Mapping[Line, Standing]]
+_made: Final[dict[str, _Made]] = {}
+"""By card: what was replayed last, and what came out. Same objects in, same standings out."""
+MOST_MADE: Final = 64
 
 
-def peers_of(view: CardView, limits: DegradedSettings) -> list[dict[Line, Standing]]:
+def standings(view: CardView, limits: DegradedSettings) -> Mapping[Line, Standing]:
+    """Return where a card stands on each line it was judged on.
+
+    A card's history is replayed once, however many rules and neighbours ask for it.
+    """
+    uuid = view.card.identity.uuid
+    made = _made.get(uuid)
+    if made is None or made[0] is not view.probes or made[1] is not view.references or made[2] is not limits:
+        found = {line: _standing(line, runs, view, limits) for line, runs in lines(view.probes).items()}
+        if len(_made) >= MOST_MADE:
+            _made.clear()
+        made = _made[uuid] = (view.probes, view.references, limits, found)
+    return made[3]
+
+
+def peers_of(view: CardView, limits: DegradedSettings) -> Neighbours:
     """Return where each peer stands."""
     return [standings(peer, limits) for peer in view.peers]
 
@@ -128,6 +146,7 @@ def _standing(line: Line, runs: Sequence[ProbeRecord], view: CardView, limits: D
     return Standing(
         line=line,
         latest=latest,
+        runs=runs,
         measurements=measured,
         track=track,
         compared=compared,

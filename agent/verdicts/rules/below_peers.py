@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from agent.config.settings import DegradedSettings, VerdictSettings
 from agent.model.probe import ProbeRecord
 from agent.model.reference import circumstances_of, series_of
-from agent.verdicts.measurements import lines
 from agent.verdicts.models import model_of
+from agent.verdicts.standing import peers_of, standings
 from agent.verdicts.view import CardRule, CardView, Conclusion
 
 NAME = "below_peers"
@@ -26,8 +26,9 @@ def judge(view: CardView, thresholds: VerdictSettings) -> Conclusion | None:
     known = model_of(view.card.identity.name)
     spread = known.spread if known is not None and known.spread is not None else limits.unknown_spread
     condemned = max(limits.peers_drop, limits.peers_sigma * spread)
-    for line, runs in lines(view.probes).items():
-        others = [lines(peer.probes).get(line, []) for peer in view.peers]
+    neighbours = peers_of(view, limits)
+    for line, own in standings(view, limits).items():
+        runs, others = own.runs, [peer[line].runs for peer in neighbours if line in peer]
         worst = _shortfall(_last(runs, limits), others, limits)
         if worst is not None and worst >= limits.peers_drop:
             return _below(f"{line[0]} {line[1]}", worst, condemned, suspect=len(runs) < limits.confirm_measurements)

@@ -15,6 +15,7 @@ from agent.verdicts.view import CardRule, CardView, Conclusion, ResistanceSample
 
 NAME = "thermal_resistance"
 STEADY_S: Final = 30.0
+LEAST_SAMPLES: Final = 10
 POWER_SPREAD: Final = 0.05
 """Largest standard deviation of power, as a share of its mean, of a steady load."""
 SETTLED_CELSIUS: Final = 0.6
@@ -33,7 +34,7 @@ def measure(recent: Window, minutes: Window, wall_s: float) -> ResistanceSample 
     """Return the thermal resistance of the current load; None unless load and idle point are steady."""
     power_watts = recent.covered(keys.POWER, STEADY_S)
     temperature_celsius = recent.covered(keys.TEMPERATURE, STEADY_S)
-    if not power_watts or not temperature_celsius:
+    if not power_watts or not temperature_celsius or len(temperature_celsius) < LEAST_SAMPLES:
         return None
     mean_watts = statistics.fmean(power_watts)
     if statistics.pstdev(power_watts) > POWER_SPREAD * mean_watts:
