@@ -41,17 +41,15 @@ unsigned long long wall_us(void)
     return now.tv_sec * 1000000ULL + now.tv_nsec / 1000;
 }
 
-void pass_time(double seconds)
+void wait_until(double end_s)
 {
-    double end = monotonic_s() + seconds;
-    double sleep = seconds - SPIN_S;
-    if (sleep > 0) {
-        double until = end - SPIN_S;
-        struct timespec wake = {(time_t)until, (long)((until - floor(until)) * 1e9)};
+    double wake_s = end_s - SPIN_S;
+    if (wake_s > monotonic_s()) {
+        struct timespec wake = {(time_t)wake_s, (long)((wake_s - floor(wake_s)) * 1e9)};
         while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &wake, NULL) == EINTR)
             ;
     }
-    while (monotonic_s() < end)
+    while (monotonic_s() < end_s)
         ;
 }
 

@@ -84,8 +84,9 @@ static bool starts_or_ends(const struct function *function)
 
 nvmlReturn_t ask(const struct call *call, struct answer *answer)
 {
+    double began_s = monotonic_s(), latency = 0;
     struct scenario *scenario = scenario_lock();
-    double t = scenario_now(), latency = 0;
+    double t = scenario_now();
     nvmlReturn_t problem = NVML_SUCCESS;
     if (!scenario)
         problem = NVML_ERROR_UNKNOWN;
@@ -101,7 +102,7 @@ nvmlReturn_t ask(const struct call *call, struct answer *answer)
     if (problem)
         return problem;
     if (latency > 0)
-        pass_time(latency);
+        wait_until(began_s + latency);
     if (answer->act == ACT_HANG)
         hang_for_ever();
     if (answer->act == ACT_CRASH)

@@ -229,8 +229,8 @@ struct scenario *scenario_lock(void); /* NULL: the file is bad */
 void scenario_unlock(void);
 
 bool initialised(void);
-void pass_time(double seconds); /* exactly, as a busy driver does */
-void rest(double seconds);      /* about, at no cost */
+void wait_until(double end_s); /* monotonic; exactly, as a busy driver does */
+void rest(double seconds);     /* about, at no cost */
 _Noreturn void hang_for_ever(void);
 
 /* Answer a call from the scenario: takes its time, hangs or crashes; values only after NVML_SUCCESS. */

@@ -1,0 +1,1 @@
+"""Tests of how the code is written: size, names, docstrings, imports."""
