@@ -214,7 +214,7 @@ def test_suspended_process_makes_up_for_one_run_of_each_job() -> None:
         "schedule = Schedule(SystemClock(), draw=lambda: 0.5)\nschedule.start()\n"
         "for name in 'ab':\n"
         "    schedule.every(name, lambda name=name: print(name, time.monotonic(), flush=True),\n"
-        "                   delay_s=0.0, interval_s=1.0, jitter=0.0)\n"
+        "                   delay_s=0.0, interval_s=2.0, jitter=0.0)\n"
         "time.sleep(60)\n"
     )
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as process:
@@ -223,13 +223,13 @@ def test_suspended_process_makes_up_for_one_run_of_each_job() -> None:
             for _ in range(2):
                 process.stdout.readline()
             process.send_signal(signal.SIGSTOP)
-            time.sleep(4.0)
+            time.sleep(6.0)
             resumed_s = time.monotonic()
             process.send_signal(signal.SIGCONT)
-            runs = [process.stdout.readline().split() for _ in range(6)]
+            runs = [process.stdout.readline().split() for _ in range(4)]
         finally:
             process.kill()
     for name in "ab":
-        times = [float(when) - resumed_s for who, when in runs if who == name]
-        at_once = [when for when in times if when < 0.8]
-        assert len(at_once) == 1
+        at_once, later = (float(when) - resumed_s for who, when in runs if who == name)
+        assert at_once < 1.5
+        assert later - at_once > 1.5
