@@ -98,11 +98,10 @@ def _card(card: Card, verdict: CardVerdict | None, *, fresh: bool) -> CardStatus
 
 def encode_status(status: Status) -> bytes:
     """Return the document as JSON; text that UTF-8 cannot hold becomes question marks."""
-    encoder = msgspec.json.Encoder(order="sorted", enc_hook=plain)
     try:
-        return encoder.encode(status)
+        return msgspec.json.encode(status, enc_hook=plain, order="deterministic")
     except UnicodeEncodeError:
-        return encoder.encode(_encodable(msgspec.to_builtins(status, enc_hook=plain)))
+        return msgspec.json.encode(_encodable(msgspec.to_builtins(status, enc_hook=plain)))
 
 
 def _encodable(tree: object) -> object:

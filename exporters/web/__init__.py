@@ -1,0 +1,1 @@
+"""The HTTP side: metrics, status page, JSON status and health over TCP, TLS and Unix sockets."""

@@ -1,0 +1,160 @@
+"""One connection: HTTP/1.1 requests in, answers out, and never longer than the client is allowed to take.
+
+h11 does the protocol; this module moves the bytes. Whatever the client does costs this connection only.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from email.utils import formatdate
+from http import HTTPStatus
+from typing import Final
+
+import h11
+
+from exporters.web.messages import Request, Response, text_response
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+MAX_HEAD_BYTES: Final = 16 * 1024
+MAX_BODY_BYTES: Final = 64 * 1024
+KEEP_ALIVE_S: Final = 120.0
+_CHUNK_BYTES: Final = 64 * 1024
+_CLOSE: Final = ("Connection", "close")
+
+
+class Connection:
+    """Serves one client until it closes, breaks the protocol or takes too long."""
+
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        handle: Handler,
+        *,
+        timeout_s: float,
+        wall_s: Callable[[], float],
+        progress: Callable[[], None],
+    ) -> None:
+        """Take the streams; ``progress`` is called whenever the client has done its part."""
+        self._reader = reader
+        self._writer = writer
+        self._handle = handle
+        self._timeout_s = timeout_s
+        self._wall_s = wall_s
+        self._progress = progress
+        self._protocol = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD_BYTES)
+        self.too_slow = False
+        """Whether the client took longer than it may over a request or an answer."""
+
+    async def serve(self) -> None:
+        """Answer requests one after another; a client that is too slow is cut off.
+
+        Raises:
+            OSError: the client is gone.
+        """
+        allowed_s = self._timeout_s
+        while await self._exchange(allowed_s):
+            self._protocol.start_next_cycle()
+            allowed_s = KEEP_ALIVE_S
+        with self._deadline(self._timeout_s):
+            self._writer.close()
+            await self._writer.wait_closed()
+
+    async def _exchange(self, allowed_s: float) -> bool:
+        """Answer one request; return whether another may follow."""
+        method = ""
+        try:
+            request = await self._request(allowed_s)
+            if request is None:
+                return False
+            method = request.method
+            response = await self._handle(request)
+        except h11.RemoteProtocolError as error:
+            if self._protocol.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
+                return False
+            response = text_response(HTTPStatus(error.error_status_hint), str(error), _CLOSE)
+        self._progress()
+        with self._deadline(self._timeout_s):
+            await self._send(response, with_body=method != "HEAD")
+        self._progress()
+        return self._protocol.our_state is h11.DONE and self._protocol.their_state is h11.DONE
+
+    @contextmanager
+    def _deadline(self, seconds: float) -> Iterator[None]:
+        """Cut the connection off where the block is not left in time."""
+        timer = asyncio.get_running_loop().call_later(seconds, self._cut_off)
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _cut_off(self) -> None:
+        self.too_slow = True
+        self._writer.transport.abort()
+
+    async def _request(self, allowed_s: float) -> Request | None:
+        """Return the next request, its body read and forgotten; None where the client closes instead.
+
+        Its first bytes may take ``allowed_s``, the rest as long as any request may.
+        """
+        if not self._protocol.trailing_data[0]:
+            with self._deadline(allowed_s):
+                await self._receive()
+        with self._deadline(self._timeout_s):
+            head = await self._event()
+            if not isinstance(head, h11.Request):
+                return None
+            await self._skip_body()
+        return _as_request(head)
+
+    async def _skip_body(self) -> None:
+        size_bytes = 0
+        while not self._protocol.they_are_waiting_for_100_continue:
+            event = await self._event()
+            if not isinstance(event, h11.Data):
+                return
+            size_bytes += len(event.data)
+            if size_bytes > MAX_BODY_BYTES:
+                raise h11.RemoteProtocolError(f"a body may have {MAX_BODY_BYTES} bytes", error_status_hint=413)
+
+    async def _event(self) -> object:
+        while (event := self._protocol.next_event()) is h11.NEED_DATA:
+            await self._receive()
+        return event
+
+    async def _receive(self) -> None:
+        self._protocol.receive_data(await self._reader.read(_CHUNK_BYTES))
+
+    async def _send(self, response: Response, *, with_body: bool) -> None:
+        headers = [
+            ("Date", formatdate(self._wall_s(), usegmt=True)),
+            ("Content-Type", response.content_type),
+            ("Content-Length", str(len(response.body))),
+            *response.headers,
+        ]
+        reason = response.status.phrase.encode("ascii")
+        head = h11.Response(status_code=response.status, headers=headers, reason=reason)
+        self._write(head)
+        if with_body:
+            rest = memoryview(response.body)
+            while rest:
+                self._write(h11.Data(data=bytes(rest[:_CHUNK_BYTES])))
+                rest = rest[_CHUNK_BYTES:]
+                await self._writer.drain()
+        self._write(h11.EndOfMessage())
+        await self._writer.drain()
+
+    def _write(self, event: h11.Event) -> None:
+        data = self._protocol.send(event)
+        if data:
+            self._writer.write(data)
+
+
+def _as_request(head: h11.Request) -> Request:
+    headers: dict[str, str] = {}
+    for name, value in head.headers:
+        key, text = name.decode("ascii"), value.decode("latin-1")
+        headers[key] = f"{headers[key]}, {text}" if key in headers else text
+    path = head.target.decode("ascii").partition("?")[0]
+    return Request(head.method.decode("ascii"), path, headers)
