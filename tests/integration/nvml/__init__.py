@@ -1,0 +1,1 @@
+"""The real reader child on a fake NVML."""
