@@ -28,14 +28,15 @@ def held_share(recent: Window, reason: str, span_s: float) -> float | None:
 def throttle_share(view: CardView, thresholds: VerdictSettings, rule: str, *reasons: str) -> float | None:
     """Return the largest share among ``reasons`` if the card is busy and the share is beyond the threshold.
 
-    What already holds stays until the share falls below half the threshold.
+    What already holds stays until the share over twice the time falls below half the threshold.
     """
     limits = thresholds.throttle
     busy = busy_ratio(view, limits.window_s)
     if busy is None or busy < limits.busy_ratio:
         return None
-    share = max((held_share(view.recent, reason, limits.window_s) or 0.0 for reason in reasons), default=0.0)
-    needed = limits.share / 2 if rule in view.held else limits.share
+    held = rule in view.held
+    span_s, needed = (2 * limits.window_s, limits.share / 2) if held else (limits.window_s, limits.share)
+    share = max((held_share(view.recent, reason, span_s) or 0.0 for reason in reasons), default=0.0)
     return share if share >= needed else None
 
 

@@ -2,11 +2,12 @@
 
 from agent.config.settings import VerdictSettings
 from agent.verdicts import keys
-from agent.verdicts.rules.common import CONFIRM_S
 from agent.verdicts.view import CardView, Conclusion, NodeRule, NodeView
 
 NAME = "fabric_down"
 COMPLETED = 3.0
+OPEN_S = 60.0
+"""Longer than registration takes after a start."""
 
 
 def judge(view: NodeView, _thresholds: VerdictSettings) -> Conclusion | None:
@@ -25,7 +26,7 @@ def judge(view: NodeView, _thresholds: VerdictSettings) -> Conclusion | None:
 
 def _down(card: CardView) -> bool | None:
     """Return whether the card's registration was open for a while; None where it has no fabric."""
-    states = card.recent.covered(keys.FABRIC_STATE, CONFIRM_S)
+    states = card.recent.covered(keys.FABRIC_STATE, OPEN_S)
     return None if not states else max(states) < COMPLETED
 
 

@@ -2,12 +2,14 @@
 
 from agent.config.settings import VerdictSettings
 from agent.verdicts import keys
-from agent.verdicts.rules.common import busy_ratio, held_share
+from agent.verdicts.rules.common import held_share
 from agent.verdicts.view import CardRule, CardView, Conclusion
 
 NAME = "low_clocks"
 BUSY = 0.5
-"""Mean utilisation from which a card's clocks should be up."""
+"""Utilisation from which a card's clocks should be up."""
+THROUGHOUT = 0.9
+"""Share of the window in which it must be that busy: a card that was idle a moment ago had no need of clocks."""
 EXPLANATIONS = (
     "applications_clocks",
     "sw_power_cap",
@@ -31,8 +33,7 @@ def judge(view: CardView, thresholds: VerdictSettings) -> Conclusion | None:
     limits = thresholds.throttle
     highest_hertz = view.card.values.get(keys.SM_CLOCK_MAX)
     clocks = view.recent.covered(keys.SM_CLOCK, limits.window_s)
-    busy = busy_ratio(view, limits.window_s)
-    if not highest_hertz or not clocks or busy is None or busy < BUSY:
+    if not highest_hertz or not clocks or not _busy_throughout(view, limits.window_s):
         return None
     ratio = sum(clocks) / len(clocks) / highest_hertz
     allowed = limits.low_clock_ratio * (1.05 if NAME in view.held else 1.0)
@@ -50,7 +51,7 @@ def judge(view: CardView, thresholds: VerdictSettings) -> Conclusion | None:
             if stuck
             else "Look for a locked clock (nvidia-smi -q -d CLOCK); the next probe tells whether the card is slow."
         ),
-        evidence={"clock_ratio": ratio, "threshold_ratio": limits.low_clock_ratio, "utilization_ratio": busy},
+        evidence={"clock_ratio": ratio, "threshold_ratio": limits.low_clock_ratio, "window_seconds": limits.window_s},
         suspect=True,
     )
 
@@ -58,8 +59,13 @@ def judge(view: CardView, thresholds: VerdictSettings) -> Conclusion | None:
 def _stuck(view: CardView, below_hertz: float, span_s: float) -> bool:
     """Return whether the card was busy and its clock that low throughout the span."""
     clocks = view.recent.covered(keys.SM_CLOCK, span_s)
-    busy = busy_ratio(view, span_s)
-    return bool(clocks) and max(clocks or ()) < below_hertz and busy is not None and busy >= BUSY
+    return clocks is not None and max(clocks) < below_hertz and _busy_throughout(view, span_s)
+
+
+def _busy_throughout(view: CardView, span_s: float) -> bool:
+    """Return whether the card was busy all the time of the span."""
+    share = view.recent.share(keys.UTILIZATION, span_s, BUSY)
+    return share is not None and share >= THROUGHOUT
 
 
 RULE = CardRule(NAME, judge)
