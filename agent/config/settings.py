@@ -125,7 +125,7 @@ class PipelineSettings(Struct, frozen=True, forbid_unknown_fields=True):
 class ThrottleSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Throttling, clocks and heat."""
 
-    window_s: Annotated[float, Meta(ge=5, le=300)] = 30.0
+    window_s: Annotated[float, Meta(ge=5, le=150)] = 30.0
     """Seconds over which throttling is judged."""
     share: Share = 0.1
     """Share of that time a non-benign reason must hold."""
