@@ -294,6 +294,7 @@ _HEALTH: Final = (
         "When the last XID error came, seconds since the Unix epoch.",
         "fast",
         Derived("xid"),
+        high=1e11,
     ),
 )
 _LINKS: Final = (
@@ -398,7 +399,7 @@ _ACTIVITY: Final = (
     _gpm_rate("pcie_receive_bytes_per_second", "PCIe traffic to the card", "PCIE_RX_PER_SEC"),
 )
 _TENANCY: Final = (
-    gauge("processes", "Processes on the card.", "fast", Derived("processes")),
+    gauge("processes", "Processes on the card.", "fast", Derived("processes"), high=1e6),
     gauge(
         "process_memory_bytes",
         "Device memory of all processes on the card.",

@@ -70,8 +70,8 @@ class Quantity(msgspec.Struct, frozen=True, kw_only=True):
     """One row: where a value comes from, what it is called, which values are believable.
 
     ``sources`` are tried in order until one is supported. The driver's number times ``scale`` over
-    ``divisor`` is in the unit that ``metric`` ends in; what then lies outside ``low``..``high``, or above the value of the row
-    ``at_most``, is dropped and counted.
+    ``divisor`` is in the unit that ``metric`` ends in; what then lies outside ``low``..``high``, or above
+    the value of the row ``at_most``, is dropped and counted.
     """
 
     key: str
