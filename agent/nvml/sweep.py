@@ -81,7 +81,7 @@ class CardReader:
             for row in self._rows
             if row.tier == tier and self._choice.get(row.key, 0) < len(row.sources)
         ]
-        sweep = _Sweep(self._door, self._handle, self)
+        sweep = Sweep(self._door, self._handle, self)
         sweep.prefetch([row.sources[choice] for row, choice in due])
         values: dict[str, float | None] = {}
         for row, choice in due:
@@ -90,7 +90,7 @@ class CardReader:
                 values[row.key] = value
         return values
 
-    def _value(self, sweep: "_Sweep", row: Quantity, choice: int) -> float | None:
+    def _value(self, sweep: "Sweep", row: Quantity, choice: int) -> float | None:
         """Return the row's value from the first source that this card supports.
 
         Raises:
@@ -129,7 +129,7 @@ class CardReader:
         return self._gpm.read(list(metrics))
 
 
-class _Sweep:
+class Sweep:
     """One pass over rows of one card: every distinct driver call is made once, its answer shared."""
 
     def __init__(self, door: Door, handle: object, card: CardReader) -> None:
