@@ -1,0 +1,140 @@
+"""Asks a running agent what it says: the part of ``/api/v1/status`` that ``heatsoak check`` reads."""
+
+import base64
+import http.client
+import socket
+import ssl
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from agent.config.listen import parse_listen
+from agent.config.settings import Settings
+from agent.errors import EXIT_UNKNOWN_CARD, HeatsoakError
+from agent.model.snapshot import CardIdentity
+from agent.model.verdict import Finding
+from agent.model.vocabulary import CardState, NodeState, WorkloadState
+
+PATH: Final = "/api/v1/status"
+MOST_BYTES: Final = 16 << 20
+_ANYWHERE: Final = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - told apart, not listened on
+
+
+class NoAnswerError(HeatsoakError):
+    """No agent answered, or what answered is none."""
+
+    exit_code = EXIT_UNKNOWN_CARD
+
+
+class CardStatus(msgspec.Struct, frozen=True):
+    """One card as the agent tells of it; ``state`` is None until it was judged."""
+
+    identity: CardIdentity
+    state: CardState | None = None
+    workload: WorkloadState | None = None
+    since_wall_s: float | None = None
+    findings: tuple[Finding, ...] = ()
+    values: dict[str, float] = {}
+
+
+class NodeStatus(msgspec.Struct, frozen=True):
+    """The node as the agent tells of it."""
+
+    state: NodeState | None = None
+    since_wall_s: float | None = None
+    findings: tuple[Finding, ...] = ()
+
+
+class Status(msgspec.Struct, frozen=True):
+    """What the agent says; not ``fresh`` where its loop stands still."""
+
+    version: int
+    node: NodeStatus
+    cards: tuple[CardStatus, ...]
+    fresh: bool = True
+
+
+def url_of(settings: Settings) -> str:
+    """Return where the agent of these settings answers on this machine; the first address counts.
+
+    Raises:
+        NoAnswerError: the kernel chose the port, so that nobody knows it.
+    """
+    text = settings.web.listen[0]
+    address = parse_listen(text)
+    if address.path:
+        return f"unix:{address.path}"
+    if address.port == 0:
+        raise NoAnswerError(f"web.listen is {text!r}: the kernel chose the port; name it with --url")
+    host = _ANYWHERE.get(address.host, address.host)
+    return f"http://[{host}]:{address.port}" if ":" in host else f"http://{host}:{address.port}"
+
+
+def fetch(url: str, timeout_s: float, ca_file: Path | None = None) -> Status:
+    """Return what the agent at ``url`` says; ``unix:/path`` names a socket, user and password may stand in it.
+
+    Raises:
+        NoAnswerError: nothing answers there in time, or it is no agent.
+    """
+    shown = _without_password(url)
+    try:
+        data = _get(url, timeout_s, ca_file)
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        reason = str(error) or type(error).__name__
+        raise NoAnswerError(
+            f"no agent answers at {shown} ({reason}); is heatsoak running, is the URL right?"
+        ) from error
+    try:
+        return msgspec.json.decode(data, type=Status)
+    except msgspec.MsgspecError as error:
+        raise NoAnswerError(f"what answers at {shown} is no agent of this version: {error}") from error
+
+
+def _get(url: str, timeout_s: float, ca_file: Path | None) -> bytes:
+    connection, headers = _connect(url, timeout_s, ca_file)
+    try:
+        connection.request("GET", PATH, headers=headers)
+        response = connection.getresponse()
+        data = response.read(MOST_BYTES)
+    finally:
+        connection.close()
+    if response.status != http.client.OK:
+        raise http.client.HTTPException(f"HTTP {response.status} {response.reason}")
+    return data
+
+
+def _connect(url: str, timeout_s: float, ca_file: Path | None) -> tuple[http.client.HTTPConnection, dict[str, str]]:
+    if url.startswith("unix:"):
+        return _UnixConnection(url.removeprefix("unix:"), timeout_s), {}
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"{parts.scheme!r} is no scheme of ours; it must be http://, https:// or unix:")
+    headers = {}
+    if parts.username is not None:
+        user = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        headers["Authorization"] = "Basic " + base64.b64encode(user.encode()).decode()
+    if parts.scheme == "http":
+        return http.client.HTTPConnection(parts.hostname, parts.port, timeout=timeout_s), headers
+    context = ssl.create_default_context(cafile=str(ca_file) if ca_file else None)
+    return http.client.HTTPSConnection(parts.hostname, parts.port, timeout=timeout_s, context=context), headers
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    """HTTP over a Unix socket."""
+
+    def __init__(self, path: str, timeout_s: float) -> None:
+        super().__init__("localhost", timeout=timeout_s)
+        self._path = path
+
+    def connect(self) -> None:
+        """Connect to the socket instead of a host."""
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+def _without_password(url: str) -> str:
+    scheme, separator, rest = url.partition("://")
+    return scheme + separator + rest.rpartition("@")[2] if separator else url
