@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal
 
+import msgspec
 import structlog
 from prometheus_client.core import Metric
-from prometheus_client.utils import floatToGoString
 
 Format = Literal["text", "openmetrics"]
 DropReason = Literal["family", "duplicate_family", "duplicate_series", "not_finite"]
@@ -26,20 +26,27 @@ _REMEMBERED_LABELS: Final = 20_000
 _log = structlog.get_logger("exposition")
 
 
-class Encoder:
-    """Writes pages and counts what it had to leave out, by reason.
+class Block(msgspec.Struct, frozen=True):
+    """One family, written: its samples, which both formats write alike, and its header in each."""
 
-    One family that cannot be written costs itself only; a series or a family that was already on the page
-    is left out, so no page ever repeats one; a value that is not finite is unknown and therefore absent.
+    headers: Mapping[Format, str]
+    samples: str
+
+
+class Encoder:
+    """Writes families and counts what it had to leave out, by reason.
+
+    One family that cannot be written costs itself only; a series or a family that was already written is
+    left out, so no page ever repeats one; a value that is not finite is unknown and therefore absent.
     """
 
     def __init__(self) -> None:
         self.dropped: Counter[DropReason] = Counter(dict.fromkeys(DROP_REASONS, 0))
         self._labels: dict[tuple[tuple[str, str], ...], str] = {}
 
-    def encode(self, families: Iterable[Metric], form: Format) -> bytes:
-        """Return the page that holds ``families`` in their order."""
-        lines: list[str] = []
+    def encode(self, families: Iterable[Metric]) -> tuple[Block, ...]:
+        """Return ``families`` in their order, written."""
+        blocks: list[Block] = []
         names: set[str] = set()
         for family in families:
             if family.name in names:
@@ -47,12 +54,10 @@ class Encoder:
                 continue
             names.add(family.name)
             try:
-                lines += self._family(family, form)
+                blocks.append(Block(_headers(family), self._samples(family)))
             except Exception as error:  # noqa: BLE001 - one bad family never costs the page
                 self.drop("family", family.name, error=repr(error))
-        if form == "openmetrics":
-            lines.append("# EOF\n")
-        return "".join(lines).encode("utf-8", "replace")
+        return tuple(blocks)
 
     def drop(self, reason: DropReason, name: str, **details: str) -> None:
         """Count one thing left out; the first of each reason is logged."""
@@ -60,8 +65,8 @@ class Encoder:
         if self.dropped[reason] == 1:
             _log.warning("metric_left_out", reason=reason, metric=name, **details)
 
-    def _family(self, family: Metric, form: Format) -> list[str]:
-        lines = _header(family, form)
+    def _samples(self, family: Metric) -> str:
+        lines: list[str] = []
         seen: set[tuple[str, str]] = set()
         for sample in family.samples:
             value = float(sample.value)
@@ -73,8 +78,8 @@ class Encoder:
                 self.drop("duplicate_series", sample.name)
                 continue
             seen.add(series)
-            lines.append(f"{sample.name}{series[1]} {floatToGoString(value)}\n")  # type: ignore[no-untyped-call]
-        return lines
+            lines.append(f"{sample.name}{series[1]} {value!r}\n")
+        return "".join(lines)
 
     def _label_text(self, labels: Mapping[str, str]) -> str:
         key = tuple(labels.items())
@@ -87,15 +92,23 @@ class Encoder:
         return text
 
 
-def _header(family: Metric, form: Format) -> list[str]:
-    help_text = family.documentation.replace("\\", "\\\\").replace("\n", "\\n")
+def page(blocks: Iterable[Block], form: Format) -> bytes:
+    """Return the page that holds ``blocks``."""
+    text = "".join([block.headers[form] + block.samples for block in blocks])
     if form == "openmetrics":
-        name, kind = family.name, family.type
-        help_text = help_text.replace('"', '\\"')
-    else:
-        name = family.name + {"counter": "_total", "info": "_info"}.get(family.type, "")
-        kind = _TEXT_TYPES.get(family.type, family.type)
-    return [f"# HELP {name} {help_text}\n", f"# TYPE {name} {kind}\n"]
+        text += "# EOF\n"
+    return text.encode("utf-8", "replace")
+
+
+def _headers(family: Metric) -> Mapping[Format, str]:
+    name = family.name + {"counter": "_total", "info": "_info"}.get(family.type, "")
+    kind = _TEXT_TYPES.get(family.type, family.type)
+    help_text = family.documentation.replace("\\", "\\\\").replace("\n", "\\n")
+    quoted = help_text.replace('"', '\\"')
+    return {
+        "text": f"# HELP {name} {help_text}\n# TYPE {name} {kind}\n",
+        "openmetrics": f"# HELP {family.name} {quoted}\n# TYPE {family.name} {family.type}\n",
+    }
 
 
 def _escape(value: str) -> str:

@@ -9,7 +9,7 @@ from prometheus_client.core import Metric as Family
 from agent.model.metrics import Metric
 from agent.model.snapshot import Snapshot
 from exporters import families
-from exporters.exposition import Encoder, Format
+from exporters.exposition import Block, Encoder, Format, page
 from exporters.probe_families import probes
 
 _ABOUT_THE_AGENT: Final[tuple[families.Section, ...]] = (
@@ -46,10 +46,16 @@ class MetricsPage:
         self._definitions = {metric.name: metric for metric in definitions}
         self._own = own
         self._encoder = Encoder()
+        self._written: tuple[Snapshot, bool, tuple[Block, ...]] | None = None
 
     def render(self, snapshot: Snapshot, form: Format = "text", *, fresh: bool = True) -> bytes:
-        """Return the page; of a snapshot that is not ``fresh``, only what is about the agent itself."""
-        return self._encoder.encode(self._families(snapshot, fresh=fresh), form)
+        """Return the page; of a snapshot that is not ``fresh``, only what is about the agent itself.
+
+        What both formats share is made once for a snapshot.
+        """
+        if self._written is None or self._written[0] is not snapshot or self._written[1] != fresh:
+            self._written = (snapshot, fresh, self._encoder.encode(self._families(snapshot, fresh=fresh)))
+        return page(self._written[2], form)
 
     def _families(self, snapshot: Snapshot, *, fresh: bool) -> Iterator[Family]:
         yield from self._guarded("about the agent", self._about, snapshot)

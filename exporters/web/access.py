@@ -41,10 +41,6 @@ class Gate:
         self._stats.requests[response.status] += 1
         return _with_headers(response, config.headers)
 
-    def close(self) -> None:
-        """Let go of the password checker's thread."""
-        self._passwords.close()
-
     async def _refusal(self, request: Request, config: WebConfig) -> Response | None:
         if not self._bucket.take(config.rate_limit):
             return text_response(HTTPStatus.TOO_MANY_REQUESTS, "too many requests", _RETRY)

@@ -30,7 +30,7 @@ _SECURITY_HEADERS: Final = (
     ("Cache-Control", "no-store"),
 )
 _ALLOWED: Final = ("GET", "HEAD")
-_GZIP_LEVEL: Final = 5
+_GZIP_LEVEL: Final = 3
 
 
 class App:

@@ -1,6 +1,6 @@
 """Basic authentication against bcrypt hashes, at a cost that nobody can make the scrapes pay.
 
-bcrypt is slow by design: one thread works on it, each pair of name and password once, and only so many
+bcrypt is slow by design: one check runs at a time, each pair of name and password once, and only so many
 wait. Answers are remembered, right and wrong ones apart, so that a flood of guesses pushes no scraper out.
 """
 
@@ -9,9 +9,10 @@ import base64
 import binascii
 import hashlib
 import secrets
+import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Final
 
 import bcrypt
@@ -29,7 +30,7 @@ class PasswordCheck:
     """Checks Authorization headers; one event loop at a time."""
 
     def __init__(self) -> None:
-        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="bcrypt")
+        self._turn = threading.Lock()
         self._key = secrets.token_bytes(32)
         self._right: OrderedDict[bytes, bool] = OrderedDict()
         self._wrong: OrderedDict[bytes, bool] = OrderedDict()
@@ -57,22 +58,26 @@ class PasswordCheck:
         answer = self._running.get(digest) or self._begin(digest, password, known or _decoy(users))
         return await asyncio.shield(answer) and known is not None
 
-    def close(self) -> None:
-        """End the worker without waiting for it."""
-        self._worker.shutdown(wait=False, cancel_futures=True)
-
     def _begin(self, digest: bytes, password: bytes, hashed: str) -> asyncio.Future[bool]:
         if len(self._running) >= _WAITING:
             raise TooManyWaiting(f"{_WAITING} passwords are being checked")
         loop = asyncio.get_running_loop()
-        answer = loop.run_in_executor(self._worker, _matches, password, hashed.encode())
+        answer: asyncio.Future[bool] = loop.create_future()
         self._running[digest] = answer
         answer.add_done_callback(lambda done: self._remember(digest, done))
+
+        def check() -> None:
+            with self._turn:
+                matches = _matches(password, hashed.encode())
+            with suppress(RuntimeError):  # the loop has closed: nobody waits for the answer
+                loop.call_soon_threadsafe(answer.set_result, matches)
+
+        threading.Thread(target=check, name="bcrypt", daemon=True).start()
         return answer
 
     def _remember(self, digest: bytes, answer: asyncio.Future[bool]) -> None:
         self._running.pop(digest, None)
-        if answer.cancelled() or answer.exception() is not None:
+        if answer.cancelled():
             return
         memory = self._right if answer.result() else self._wrong
         memory[digest] = True

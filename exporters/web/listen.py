@@ -77,7 +77,9 @@ def describe(listener: socket.socket) -> str:
 
 
 def close_listener(listener: socket.socket) -> None:
-    """Close a socket that ``open_listeners`` opened and remove its path, if it has one."""
+    """Close a listening socket, if it is open, and remove its path, if it has one."""
+    if listener.fileno() < 0:
+        return
     path = listener.getsockname() if listener.family == socket.AF_UNIX else ""
     listener.close()
     if path:

@@ -76,6 +76,7 @@ class WebServer:
     def stop(self, timeout_s: float = 2.0) -> None:
         """Close the listeners, let answers under way end for half a second, and end the thread."""
         if not self._thread.is_alive():
+            self._close()
             return
         self._loop.call_soon_threadsafe(self._stopping.set)
         self._thread.join(timeout_s)
@@ -85,7 +86,12 @@ class WebServer:
         try:
             self._loop.run_until_complete(self._serve())
         finally:
-            self._loop.close()
+            self._close()
+
+    def _close(self) -> None:
+        for listener in self._listeners:
+            close_listener(listener)
+        self._loop.close()
 
     async def _serve(self) -> None:
         doors = [asyncio.ensure_future(self._welcome(listener)) for listener in self._listeners]
@@ -93,8 +99,6 @@ class WebServer:
         for door in doors:
             door.cancel()
         await asyncio.gather(*doors, return_exceptions=True)
-        for listener in self._listeners:
-            close_listener(listener)
         if self._guests:
             await asyncio.wait(list(self._guests), timeout=_GRACE_S)
         for task in self._guests:
