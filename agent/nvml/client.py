@@ -63,9 +63,9 @@ class ReaderClient:
 
     def begin_tick(self) -> None:
         """Ask for what is due; return at once, also while an earlier ask is unanswered."""
-        if self._lock.acquire(blocking=False):
+        self._sweep_wanted = True
+        if self._lock.acquire(blocking=False):  # else a burst has the reader, and end_tick asks
             try:
-                self._sweep_wanted = True
                 self._listen(0.0)
                 self._advance()
             finally:
@@ -88,7 +88,8 @@ class ReaderClient:
         """Read the fast values of one card now; None where no answer came within 0.25 s or ``timeout_s``."""
         until_s = self._clock.monotonic_s() + min(timeout_s, LONGEST_BURST_S)
         with self._lock:
-            index = next(iter(self._store.indices({uuid})), None)
+            known = self._store.indices({uuid} - self._paused).difference(self._absences.out())
+            index = next(iter(known), None)
             session = self._session
             now_s = self._clock.monotonic_s()
             if index is None or session is None or not session.ready or session.owes_burst:

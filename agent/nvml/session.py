@@ -103,7 +103,7 @@ class Session:
 
     def _found(self, card: CardFound) -> None:
         if self.retrying == card.card:
-            self.retrying = None
+            self.retrying = self.at = None
             self._asked_s.clear()
 
     def _answered(self, answer: Values) -> None:

@@ -164,7 +164,7 @@ class FakeChild:
         if self._driver.noise:
             self.say(self._driver.noise.pop(0))
             return
-        for index in sorted(self.held) if command.card is None else [command.card]:
+        for index in sorted(self.held if command.card is None else self.held & {command.card}):
             self._tell(At(index))
             if index in self._driver.hung:
                 self.silent = True

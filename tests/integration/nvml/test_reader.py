@@ -171,6 +171,35 @@ def test_every_distinct_call_is_made_once_in_a_sweep(tmp_path: Path) -> None:
     assert pairs == [(1, 1), (2, 2)]
 
 
+def test_nvlink_and_fabric_where_they_are(tmp_path: Path) -> None:
+    """Errors are summed over the links that answer; the fabric tells state, result and health."""
+    path = write_scenario(
+        tmp_path / "nvlink.scenario",
+        [
+            "include h200",
+            "card 0 field NVML_FI_DEV_NVLINK_GET_STATE 0 = 1",
+            "card 0 field NVML_FI_DEV_NVLINK_GET_STATE 1 = 1",
+            "card 0 field NVML_FI_DEV_NVLINK_GET_STATE 2 = 0",
+            "card 0 field NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY 0 = 3",
+            "card 0 field NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY 17 = 4",
+            "card 0 field NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL = 9",
+            "card 0 nvmlDeviceGetGpuFabricInfoV = state=3 status=0 healthSummary=1",
+        ],
+    )
+    with rig(path) as running:
+        values = running.up().cards[0].values
+    expected = {
+        "nvlink_active_links": 2,
+        "nvlink_errors_replay": 7,
+        "nvlink_errors_crc": 9,
+        "fabric_state": 3,
+        "fabric_status": 0,
+        "fabric_health": 1,
+    }
+    assert {key: values.get(key) for key in expected} == expected
+    assert "nvlink_errors_recovery" not in values
+
+
 def test_consumer_card_has_fewer_readings_and_no_complaint() -> None:
     """What a card does not offer is absent for it alone, without a failed call."""
     with rig("consumer") as running:
