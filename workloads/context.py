@@ -46,6 +46,13 @@ class Context:
         tf.config.experimental.enable_tensor_float_32_execution(number.name == "tf32")
         return number
 
+    def free_bytes(self) -> int:
+        """Return the memory that this measurement may take: what is usable, less what the allocator has given out.
+
+        The allocator keeps what it once took from the card, so the card's own count of free memory says too little.
+        """
+        return max(0, self.machine.usable_bytes - (self.allocator_held_bytes() or 0))
+
     def plan(self, gpu_window_s: float, cpu_window_s: float = 0.5) -> Plan:
         """Return how long to measure: the window asked for, else the probe's own."""
         if self.machine.on_gpu:
@@ -110,7 +117,7 @@ def check_finite(tensor: Tensor, what: str) -> None:
     Raises:
         ProbeFailure: one is, with how many.
     """
-    finite = tf.math.is_finite(tensor)
+    finite = tf.math.is_finite(tf.cast(tensor, tf.float32) if tensor.dtype.size == 2 else tensor)
     if bool(tf.reduce_all(finite)):
         return
     wrong = int(tf.reduce_sum(tf.cast(tf.logical_not(finite), tf.int64)))

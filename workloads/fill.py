@@ -120,9 +120,7 @@ def run(context: Context) -> Iterator[Result]:
         ProbeFailure: a word differs, with how many and where; or less than 90 % of the free memory could be taken.
     """
     context.phase("build")
-    free_bytes = (
-        context.machine.free_bytes() if context.machine.on_gpu else min(CPU_BYTES, context.machine.free_bytes())
-    )
+    free_bytes = context.free_bytes() if context.machine.on_gpu else min(CPU_BYTES, context.free_bytes())
     layout = choose_layout(free_bytes, GPU_SHARE)
     context.describe(shape="%dx%dx%d" % (layout.count, layout.rows, ROW_WORDS))
     _load_kernels(context.machine.device)

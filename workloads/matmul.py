@@ -107,7 +107,7 @@ def choose_side(context: Context, number: NumberFormat) -> int:
     if context.request.size:
         return context.request.size
     side = GPU_SIDE if context.machine.on_gpu else CPU_SIDE
-    free_bytes = context.machine.free_bytes() * MEMORY_SHARE
+    free_bytes = context.free_bytes() * MEMORY_SHARE
     while side > LEAST_SIDE and MATRICES_HELD * number.item_bytes * side**2 > free_bytes:
         side //= 2
     while side > LEAST_SIDE and _product_s(context, side // 4, number) * 64 > SLOWEST_PRODUCT_S * 2:

@@ -30,6 +30,8 @@ SONAMES: Mapping[int, Tuple[str, ...]] = {
 }  # fmt: skip
 """Libraries that TensorFlow opens at start, by CUDA major version; cuDNN apart. With one missing it lists no GPU."""
 
+CPU_BYTES = 2**30
+
 
 @dataclass(frozen=True)
 class Machine:
@@ -40,7 +42,8 @@ class Machine:
     """TensorFlow's name of the device, as ``/GPU:0``."""
     info: Device
     driver: Optional[cuda.Driver]
-    memory_limit_bytes: int
+    usable_bytes: int
+    """Memory that probes may take: the limit, else what the card had free at first, 1 GiB on a CPU."""
     seed: int
 
     @property
@@ -52,13 +55,6 @@ class Machine:
     def capability_major(self) -> int:
         """The card's major compute capability, 0 on a CPU."""
         return int(self.info.compute_capability.partition(".")[0] or 0)
-
-    def free_bytes(self) -> int:
-        """Return the memory that probes may still take: the limit, else the card's free memory, 1 GiB on a CPU."""
-        if self.driver is not None:
-            free = self.driver.free_bytes()
-            return min(free, self.memory_limit_bytes) if self.memory_limit_bytes else free
-        return self.memory_limit_bytes or 2**30
 
 
 def prepare_environment(spec: Spec) -> None:
@@ -127,7 +123,7 @@ def open_machine(tf: TensorFlow, spec: Spec) -> Machine:
     if spec.device == "cpu":
         tf.config.set_visible_devices([], "GPU")
         info = Device(kind="cpu", name=platform.processor() or platform.machine())
-        return Machine("cpu", "/CPU:0", info, None, spec.memory_limit_bytes, spec.seed)
+        return Machine("cpu", "/CPU:0", info, None, spec.memory_limit_bytes or CPU_BYTES, spec.seed)
     return _open_gpu(tf, spec)
 
 
@@ -156,7 +152,9 @@ def _open_gpu(tf: TensorFlow, spec: Spec) -> Machine:
         compute_capability="%d.%d" % card.capability,
         memory_bytes=card.memory_bytes,
     )
-    return Machine("gpu", "/GPU:0", info, driver, spec.memory_limit_bytes, spec.seed)
+    free = driver.free_bytes()
+    usable = min(free, spec.memory_limit_bytes) if spec.memory_limit_bytes else free
+    return Machine("gpu", "/GPU:0", info, driver, usable, spec.seed)
 
 
 def _open_driver(build: Mapping[str, Json]) -> cuda.Driver:

@@ -25,9 +25,9 @@ from workloads.vgg import Vgg
 Network = Callable[[Tensor], Tensor]
 """Images in, logits out."""
 METHOD_VERSION = 1
-LEARNING_RATE = 1e-3
+LEARNING_RATE = 1e-4
 FP16_LOSS_SCALE = 128.0
-WINDOW_S = 0.75
+WINDOW_S = 0.8
 MIN_REPEATS = 2
 NETWORKS: Mapping[str, Callable[[Parameters, int, int], Network]] = {"resnet50": ResNet, "vgg16": Vgg}
 GPU_SIZE, LARGEST_GPU_BATCH = 224, {"resnet50": 256, "vgg16": 64}
@@ -216,7 +216,7 @@ def choose_batch(context: Context, number: NumberFormat, size: int, largest: Opt
     if size == CIFAR_SIZE:
         return CIFAR_BATCH
     per_image = ITEM_MEMORY_BYTES[name] * number.item_bytes * (size / GPU_SIZE) ** 2
-    available = context.machine.free_bytes() * MEMORY_SHARE - FIXED_MEMORY_BYTES
+    available = context.free_bytes() * MEMORY_SHARE - FIXED_MEMORY_BYTES
     batch = largest or LARGEST_GPU_BATCH[name]
     while batch > 1 and batch * per_image > available:
         batch //= 2
