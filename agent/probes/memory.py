@@ -6,6 +6,8 @@ from pathlib import Path
 
 import msgspec
 
+_MEBIBYTE = 1024 * 1024
+
 
 class HostRoots(msgspec.Struct, frozen=True):
     """Where the kernel's files are."""
@@ -40,6 +42,12 @@ def available_bytes(roots: HostRoots = HostRoots()) -> int | None:  # noqa: B008
             cache = _numbers(level.directory / "memory.stat").get(level.reclaimable, 0)
             left.append(max(0, limit - usage + cache))
     return min(left, default=None)
+
+
+def why_not_host(needed_mib: float, roots: HostRoots = HostRoots()) -> str | None:  # noqa: B008 - frozen
+    """Return ``host_memory`` where less than ``needed_mib`` MiB are left for a child; None where there is enough."""
+    left_bytes = available_bytes(roots)
+    return "host_memory" if left_bytes is not None and left_bytes < needed_mib * _MEBIBYTE else None
 
 
 def oom_kills(roots: HostRoots = HostRoots()) -> int:  # noqa: B008 - frozen

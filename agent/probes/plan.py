@@ -9,6 +9,8 @@ from agent.model.probe import DeviceKind, ProbeRequest
 DAY_S: Final = 86400.0
 SUSPICION_DELAYS_S: Final = (300.0, 900.0)
 """When a card under suspicion is measured again, in seconds after it arose."""
+SUSPICION_RUNS: Final = 2
+"""How often it is measured then, one fresh child after the other."""
 
 
 class Plan(msgspec.Struct, frozen=True):

@@ -11,24 +11,21 @@ from agent.clock import Clock
 from agent.config.settings import PipelineSettings, ProbeSettings
 from agent.model.metrics import Sample
 from agent.model.probe import ChildEvent, ProbeRecord, ProbeRequest
-from agent.model.snapshot import Card, Snapshot
+from agent.model.snapshot import Snapshot
 from agent.nvml.source import CardSource
 from agent.probes.backoff import EnvironmentBackoff
+from agent.probes.cards import Cards
 from agent.probes.counts import Counts
 from agent.probes.history import LastRecords
-from agent.probes.idle import IdleTracker
 from agent.probes.job import Job
-from agent.probes.memory import available_bytes
+from agent.probes.memory import why_not_host
 from agent.probes.outcome import Failure, failed_result
-from agent.probes.plan import DAY_S, JUDGED, SUSPICION_DELAYS_S, Plan, plans
-from agent.probes.policy import Facts, why_not
+from agent.probes.plan import DAY_S, JUDGED, SUSPICION_DELAYS_S, SUSPICION_RUNS, Plan, plans
 from agent.probes.runner import ProbeRunner
 from agent.probes.schedule import Schedule
-from agent.probes.tenants import pids_are_the_hosts
 
 SETTLE_S: Final = 5.0
 """For how long after a run the card's readings may still show our own work."""
-_MEBIBYTE: Final = 1024 * 1024
 
 _log = structlog.get_logger("probe")
 
@@ -65,14 +62,12 @@ class ProbeService:
         self._sink = sink
         self._paused = paused
         self._allocated = allocated
-        self._trusted = pids_are_the_hosts(settings.trust_pids)
-        self._idle = IdleTracker(self._sessions, trust_pids=self._trusted)
-        self._runner = ProbeRunner(settings, source, clock, directory, tenants=self._idle.tenants, workloads=workloads)
+        self._cards = Cards(settings, self._sessions)
+        self._runner = ProbeRunner(settings, source, clock, directory, tenants=self._cards.tenants, workloads=workloads)
         self._schedule = Schedule(clock)
         self._counts = Counts(scheduled=settings.enabled)
         self._backoff = EnvironmentBackoff(settings.interval_s)
         self._last = LastRecords()
-        self._snapshot: Snapshot | None = None
         self._stopping = threading.Event()
         self._free = threading.Lock()
         self._ours: tuple[str, float] = ("", 0.0)
@@ -94,8 +89,7 @@ class ProbeService:
     def observe(self, snapshot: Snapshot) -> None:
         """Take in what a tick saw; to be called once a tick."""
         self._schedule.check_clock()
-        self._idle.observe(snapshot, {self._ours[0]} if self._settling() else ())
-        self._snapshot = snapshot
+        self._cards.observe(snapshot, {self._ours[0]} if self._settling() else ())
         for card in snapshot.cards:
             self._counts.see_card(card.identity.index, card.identity.uuid)
         if self._settings.enabled and self._settings.device == "gpu":
@@ -109,6 +103,7 @@ class ProbeService:
         if (settings, pipeline) == (self._settings, self._pipeline):
             return
         self._settings, self._pipeline = settings, pipeline
+        self._cards.settings = settings
         self._runner.use(settings)
         self._backoff = EnvironmentBackoff(settings.interval_s)
         for name in self._schedule.names():
@@ -142,11 +137,11 @@ class ProbeService:
         )
 
     def suspect(self, uuid: str) -> None:
-        """Measure a card again in 5 and in 15 minutes, unless that is planned already."""
+        """Measure a card again in 5 and in 15 minutes, twice each time, unless that is planned already."""
         for delay_s in SUSPICION_DELAYS_S:
             name = f"{uuid} suspicion {delay_s:.0f}"
             if name not in self._schedule.names():
-                self._schedule.once(name, lambda: self._run_plan(uuid, JUDGED, "suspicion"), delay_s=delay_s)
+                self._schedule.once(name, lambda: self._run_suspect(uuid), delay_s=delay_s)
 
     def run_now(
         self,
@@ -163,8 +158,8 @@ class ProbeService:
         Whether the card is at rest is the caller's business. Waits for a running child to end. Nothing runs,
         and the records say so, on a card that ``observe`` has not seen and where host memory is short.
         """
-        card = self._card(uuid) if uuid else None
-        reason = "no_telemetry" if uuid and card is None else self._why_not_host()
+        card = self._cards.get(uuid) if uuid else None
+        reason = "no_telemetry" if uuid and card is None else why_not_host(self._settings.host_memory_mib)
         if reason:
             return self._skip(requests, uuid or "cpu", reason, trigger)
         job = Job(requests=requests, card=card, trigger=trigger, threads=threads, yield_to_tenants=yield_to_tenants)
@@ -176,20 +171,14 @@ class ProbeService:
         The duty budget counts for ``scheduled`` runs only.
         """
         now_s = self._clock.monotonic_s()
-        card = self._card(uuid)
-        facts = Facts(
-            now_s=now_s,
-            taken_s=self._snapshot.taken_monotonic_s if self._snapshot else None,
-            card=card,
-            rest=self._idle.rest(uuid),
-            tenants=self._idle.tenants(card) if card else (),
-            pids_trusted=self._trusted,
+        return self._cards.why_not(
+            uuid,
+            now_s,
             paused=self._paused(),
             allocated=self._allocated(),
             busy_s=self._counts.busy_in_day_s(uuid, now_s),
             budget_s=self._settings.duty_budget * DAY_S if scheduled else float("inf"),
         )
-        return why_not(facts, self._settings)
 
     def _add_jobs(self, uuid: str) -> None:
         """Put a device on the schedule; the plans of a day start between two of an hour."""
@@ -215,11 +204,15 @@ class ProbeService:
             return
         job = Job(
             requests=plan.requests,
-            card=self._card(uuid),
+            card=self._cards.get(uuid),
             trigger=trigger,
             threads=0 if plan.whole_node else self._settings.threads,
         )
         self._run(job, lambda _event: None)
+
+    def _run_suspect(self, uuid: str) -> None:
+        for _ in range(SUSPICION_RUNS):
+            self._run_plan(uuid, JUDGED, "suspicion")
 
     def _why_not_plan(self, uuid: str, plan: Plan, trigger: str) -> str | None:
         if self._backoff.holds(self._clock.monotonic_s()):
@@ -228,14 +221,9 @@ class ProbeService:
             reason = self.why_not(uuid, scheduled=trigger == "schedule")
             if reason:
                 return reason
-        if plan.whole_node and any(self.why_not(card.identity.uuid, scheduled=False) for card in self._cards()):
+        if plan.whole_node and any(self.why_not(card.identity.uuid, scheduled=False) for card in self._cards.all()):
             return "host_busy"
-        return self._why_not_host()
-
-    def _why_not_host(self) -> str | None:
-        left_bytes = available_bytes()
-        short = left_bytes is not None and left_bytes < self._settings.host_memory_mib * _MEBIBYTE
-        return "host_memory" if short else None
+        return why_not_host(self._settings.host_memory_mib)
 
     def _run(self, job: Job, on_event: Callable[[ChildEvent], None]) -> tuple[ProbeRecord, ...]:
         """Run one child and account for it."""
@@ -271,7 +259,7 @@ class ProbeService:
         self, requests: tuple[ProbeRequest, ...], uuid: str, reason: str, trigger: str
     ) -> tuple[ProbeRecord, ...]:
         _log.debug("probe_skipped", uuid=uuid, reason=reason)
-        card = self._card(uuid)
+        card = self._cards.get(uuid)
         records = tuple(
             ProbeRecord(
                 wall_s=self._clock.wall_s(),
@@ -303,9 +291,3 @@ class ProbeService:
                 value=result.value,
                 unit=result.unit,
             )
-
-    def _cards(self) -> tuple[Card, ...]:
-        return self._snapshot.cards if self._snapshot else ()
-
-    def _card(self, uuid: str) -> Card | None:
-        return next((card for card in self._cards() if card.identity.uuid == uuid), None)

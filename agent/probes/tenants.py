@@ -1,30 +1,20 @@
 """Whose processes are on a card: ours, a desktop's, or a tenant's."""
 
-import contextlib
 import os
 from collections.abc import Collection
-from pathlib import Path
 from typing import Final, Literal
 
+from agent.host.files import Tree
+from agent.host.pid_namespace import host_pids_visible
 from agent.model.snapshot import GpuProcess
 
 DESKTOP_UTILIZATION: Final = 0.05
 """Below this utilisation a graphics-only process is a desktop at rest, not a tenant."""
-_HOST_PID_NAMESPACE: Final = "pid:[4026531836]"
-"""The kernel's fixed number of the first pid namespace (PROC_PID_INIT_INO)."""
 
 
-def pids_are_the_hosts(setting: Literal["auto", "yes", "no"], proc: Path = Path("/proc")) -> bool:
-    """Return whether the process ids that the driver names mean anything here.
-
-    ``auto`` holds where this process sees the host's own process ids: outside any container, or in one
-    that shares them.
-    """
-    if setting != "auto":
-        return setting == "yes"
-    with contextlib.suppress(OSError):
-        return str((proc / "self/ns/pid").readlink()) == _HOST_PID_NAMESPACE
-    return False
+def pids_are_the_hosts(setting: Literal["auto", "yes", "no"], proc: Tree = Tree("/proc")) -> bool:  # noqa: B008
+    """Return whether the process ids that the driver names mean anything here; ``auto`` finds out."""
+    return setting == "yes" or (setting == "auto" and host_pids_visible(proc))
 
 
 def tenants(

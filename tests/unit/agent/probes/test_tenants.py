@@ -3,9 +3,11 @@
 import os
 import subprocess
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
+from agent.host.files import Tree
 from agent.model.snapshot import GpuProcess
 from agent.probes.tenants import pids_are_the_hosts, tenants
 from tests.unit.agent.probes.cards import compute
@@ -45,9 +47,9 @@ def test_desktop_counts_only_while_it_works() -> None:
 
 
 @pytest.mark.parametrize(("setting", "expected"), [("yes", True), ("no", False)])
-def test_operator_may_say_whether_pids_count(setting: str, expected: bool, tmp_path: Path) -> None:
+def test_operator_may_say_whether_pids_count(setting: Literal["yes", "no"], expected: bool, tmp_path: Path) -> None:
     """A setting beats what can be found out."""
-    assert pids_are_the_hosts(setting, tmp_path) is expected  # type: ignore[arg-type]
+    assert pids_are_the_hosts(setting, Tree(str(tmp_path))) is expected
 
 
 @pytest.mark.parametrize(("target", "expected"), [("pid:[4026531836]", True), ("pid:[4026532567]", False)])
@@ -55,9 +57,9 @@ def test_own_pid_namespace_means_pids_cannot_be_trusted(target: str, expected: b
     """Only the first namespace of the host shows the host's ids."""
     (tmp_path / "self/ns").mkdir(parents=True)
     (tmp_path / "self/ns/pid").symlink_to(target)
-    assert pids_are_the_hosts("auto", tmp_path) is expected
+    assert pids_are_the_hosts("auto", Tree(str(tmp_path))) is expected
 
 
 def test_unknown_namespace_is_not_trusted(tmp_path: Path) -> None:
     """Where the kernel does not say, nothing is assumed."""
-    assert pids_are_the_hosts("auto", tmp_path) is False
+    assert pids_are_the_hosts("auto", Tree(str(tmp_path))) is False
