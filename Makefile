@@ -16,7 +16,7 @@ run: $(VENV)/.installed-$(EXTRA) ## install into .venv and run the agent on this
 	@mkdir -p .build/state
 	@echo; echo "  heatsoak is starting; its page: http://localhost:$(PORT)/   metrics: http://localhost:$(PORT)/metrics"; echo
 	@HEATSOAK_PROBE_DEVICE=$(EXTRA) HEATSOAK_PROBE_INTERVAL_S=30 HEATSOAK_PROBE_FIRST_DELAY_S=5 \
-	  HEATSOAK_PROBE_DUTY_BUDGET=1 HEATSOAK_WEB_LISTEN=:$(PORT) HEATSOAK_STATE_DIR=.build/state \
+	  HEATSOAK_PROBE_DUTY_BUDGET=1 HEATSOAK_PROBE_DAILY=false HEATSOAK_WEB_LISTEN=:$(PORT) HEATSOAK_STATE_DIR=.build/state \
 	  exec $(VENV)/bin/heatsoak run
 
 test: $(VENV)/.installed-dev ## install into .venv and run every test a plain user can run
