@@ -23,7 +23,7 @@ class CardStatus(msgspec.Struct, frozen=True):
 
     identity: CardIdentity
     state: CardState | None
-    """None until the card was judged."""
+    """None until the card was judged, and where the document is not fresh."""
     workload: WorkloadState | None
     since_wall_s: float | None
     findings: tuple[Finding, ...]
@@ -60,9 +60,9 @@ class Status(msgspec.Struct, frozen=True):
 
 
 def status_of(snapshot: Snapshot, *, version: str, fresh: bool = True) -> Status:
-    """Return the document for ``snapshot``; of one that is not ``fresh``, without readings."""
-    verdicts = {verdict.uuid: verdict for verdict in snapshot.verdicts}
-    node = snapshot.node_verdict
+    """Return the document for ``snapshot``; of one that is not ``fresh``, without readings and verdicts."""
+    verdicts = {verdict.uuid: verdict for verdict in snapshot.verdicts} if fresh else {}
+    node = snapshot.node_verdict if fresh else None
     return Status(
         version=STATUS_VERSION,
         agent_version=version,

@@ -6,13 +6,13 @@ from typing import Final
 
 import msgspec
 
-from agent.model.probe import ProbeRecord
+from agent.model.probe import ProbeRecord, ProbeResult
 from agent.model.reference import series_of
 from agent.model.snapshot import Card, Snapshot
 from agent.model.text import clean_label
 from agent.model.throttle import LIMITING_REASONS, THROTTLE_REASONS
 from agent.model.verdict import CardVerdict, Finding, NodeVerdict
-from agent.model.vocabulary import NodeState
+from agent.model.vocabulary import PROBE_REASONS, NodeState
 from exporters import humanise
 from exporters.board import SampleKey
 
@@ -167,7 +167,7 @@ def page_view(snapshot: Snapshot, rates: Mapping[SampleKey, float], *, version: 
     cards = [_card(card, verdicts.get(card.identity.uuid), snapshot, fresh=fresh) for card in snapshot.cards]
     cards.sort(key=lambda card: (_WORST_FIRST.index(card.state), not card.workload))
     banners = tuple(_banners(snapshot, fresh=fresh))
-    counts = tuple(_counts(cards))
+    counts = tuple(_counts(cards)) if fresh else ()
     return PageView(
         node=clean_label(snapshot.hostname) or "this machine",
         place=" · ".join(clean_label(part) for part in (snapshot.rack, snapshot.position) if part),
@@ -245,12 +245,12 @@ def _card(card: Card, verdict: CardVerdict | None, snapshot: Snapshot, *, fresh:
         model=clean_label(who.name).removeprefix("NVIDIA "),
         place=" · ".join(clean_label(part) for part in place if part),
         state=state,
-        word=_CARD_WORDS[state],
-        tone=_TONES[state],
+        word=_CARD_WORDS[state] if fresh else f"Was {_CARD_WORDS[state]}",
+        tone=_TONES[state] if fresh else "quiet",
         since=f"for {humanise.span(snapshot.taken_wall_s - verdict.since_wall_s)}" if verdict else "",
         summary=clean_label(main.summary, 300) if main else clean_label(card.lost),
         next_action=clean_label(main.next_action, 300) if main else "",
-        workload=_WORKLOAD_WORDS.get(workload, ""),
+        workload=_WORKLOAD_WORDS.get(workload, "") if fresh else "",
         further=tuple(_further(findings, main)),
         tiles=tuple(_tiles(card.values)) if fresh else (),
         reasons=tuple(_reasons(card.values)) if fresh else (),
@@ -319,7 +319,7 @@ def _probe_row(record: ProbeRecord, snapshot: Snapshot) -> ProbeRow:
     if result.value is not None:
         value, unit = humanise.quantity(result.value, clean_label(result.unit))
     else:
-        note = clean_label(" ".join(part for part in (result.status.replace("_", " "), result.reason) if part))
+        note = _what_happened(result)
         tone = "quiet" if result.status in ("skipped", "aborted") else "bad"
     detail = [result.variant, result.dtype, result.shape.replace("x", TIMES)]
     return ProbeRow(
@@ -332,6 +332,15 @@ def _probe_row(record: ProbeRecord, snapshot: Snapshot) -> ProbeRow:
         tone=tone,
         spark=_spark(history),
     )
+
+
+def _what_happened(result: ProbeResult) -> str:
+    """Return why there is no value, as ``skipped: a process that is not ours uses the card``."""
+    reason, _, value = result.reason.partition(":")
+    meaning = PROBE_REASONS[result.status].get(reason, reason)
+    details = f"{meaning} ({value})" if value else meaning
+    status = result.status.replace("_", " ")
+    return clean_label(f"{status}: {details}" if details else status, 200)
 
 
 def _spark(values: tuple[float, ...]) -> tuple[tuple[float, float], ...]:
