@@ -1,4 +1,4 @@
-"""Makes the generated pages of docs/ from the tables they describe: ``python -m agent.docs [DIR]``."""
+"""Makes the generated documents from the tables they describe: ``python -m agent.docs [DIR]``."""
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -15,7 +15,7 @@ from agent.model.quantity import Bit, Call, Fabric, Field, Gpm, LinkSum, Peak, Q
 from agent.model.vocabulary import TIER_PERIOD_S
 from agent.probes.counts import METRICS as PROBE_METRICS
 
-_DOCS: Final = Path(__file__).parents[1] / "docs"
+_ROOT: Final = Path(__file__).parents[1]
 _INTRODUCTION: Final = """\
 # Metrics
 
@@ -86,15 +86,18 @@ def _table(title: str, metrics: Iterable[Metric]) -> str:
     return f"## {title}\n\n| metric | kind | labels | meaning |\n|---|---|---|---|\n{rows}\n"
 
 
-PAGES: Final[Mapping[str, Callable[[], str]]] = MappingProxyType({"METRICS.md": metrics_page, "heatsoak.toml": sample})
-"""Every generated page by its name below docs/."""
+PAGES: Final[Mapping[str, Callable[[], str]]] = MappingProxyType(
+    {"docs/METRICS.md": metrics_page, "deploy/heatsoak.sample.toml": sample}
+)
+"""Every generated document by its path in the repository."""
 
 
 def write(folder: Path) -> None:
-    """Write all generated pages to ``folder``."""
+    """Write all generated documents below ``folder``."""
     for name, page in PAGES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(page(), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]) if len(sys.argv) > 1 else _DOCS)
+    write(Path(sys.argv[1]) if len(sys.argv) > 1 else _ROOT)

@@ -1,7 +1,7 @@
 """Judges each tick with all that the agent knows beside the snapshot, and acts on what comes of it."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 import msgspec
@@ -15,7 +15,7 @@ from agent.host.pid_namespace import host_pids_visible
 from agent.host.processes import Processes
 from agent.model.probe import ProbeRecord
 from agent.model.process import ProcessReport
-from agent.model.snapshot import CollectorHealth, Snapshot
+from agent.model.snapshot import CollectorHealth, GpuProcess, Snapshot
 from agent.state.store import Store
 from agent.verdicts.engine import Engine, Judgement, Rules
 from agent.verdicts.references import new_references
@@ -37,12 +37,18 @@ class Judge:
         *,
         paused: Callable[[], frozenset[str]],
         suspect: Callable[[str], None],
+        foreign: Callable[[Collection[GpuProcess]], tuple[GpuProcess, ...]],
     ) -> None:
-        """Take the parts; ``paused`` names cards in maintenance, ``suspect`` asks for a probe soon."""
+        """Take the parts.
+
+        ``paused`` names cards in maintenance, ``suspect`` asks for a probe soon, ``foreign`` leaves out the
+        processes of our own probes, which are no workload.
+        """
         self._store = store
         self._clock = clock
         self._paused = paused
         self._suspect = suspect
+        self._foreign = foreign
         proc, self._sys = Tree(settings.host.proc_root), Tree(settings.host.sys_root)
         trusted = settings.probe.trust_pids
         self._see_processes = trusted == "yes" or (trusted == "auto" and host_pids_visible(proc))
@@ -68,6 +74,7 @@ class Judge:
 
     def judge(self, snapshot: Snapshot) -> Judgement:
         """Return the verdicts on one tick and ask for probes of the cards that look suspect."""
+        snapshot = self._without_our_own(snapshot)
         self._gather(snapshot)
         judgement = self._engine.judge(snapshot, self._facts)
         self._rule_errors = judgement.rule_errors
@@ -98,6 +105,13 @@ class Judge:
         if self._news.is_set():
             self._news.clear()
             self._refresh_history()
+
+    def _without_our_own(self, snapshot: Snapshot) -> Snapshot:
+        cards = tuple(
+            msgspec.structs.replace(card, processes=self._foreign(card.processes)) if card.processes else card
+            for card in snapshot.cards
+        )
+        return msgspec.structs.replace(snapshot, cards=cards)
 
     def _refresh_history(self) -> None:
         probes, references = self._store.probes(), self._store.references()

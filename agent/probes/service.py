@@ -11,7 +11,7 @@ from agent.clock import Clock
 from agent.config.settings import PipelineSettings, ProbeSettings
 from agent.model.metrics import Sample
 from agent.model.probe import ChildEvent, ProbeRecord, ProbeRequest
-from agent.model.snapshot import Snapshot
+from agent.model.snapshot import GpuProcess, Snapshot
 from agent.nvml.source import CardSource
 from agent.probes.backoff import EnvironmentBackoff
 from agent.probes.cards import Cards
@@ -23,6 +23,7 @@ from agent.probes.outcome import Failure, failed_result
 from agent.probes.plan import DAY_S, JUDGED, SUSPICION_DELAYS_S, SUSPICION_RUNS, Plan, plans
 from agent.probes.runner import ProbeRunner
 from agent.probes.schedule import Schedule
+from agent.probes.tenants import tenants
 
 SETTLE_S: Final = 5.0
 """For how long after a run the card's readings may still show our own work."""
@@ -135,6 +136,10 @@ class ProbeService:
             running=self.running,
             environment_broken=bool(self.environment_error),
         )
+
+    def foreign(self, processes: Collection[GpuProcess]) -> tuple[GpuProcess, ...]:
+        """Return the processes that are not our own probe's."""
+        return tenants(processes, sessions=self._sessions(), desktop_at_rest=False)
 
     def suspect(self, uuid: str) -> None:
         """Measure a card again in 5 and in 15 minutes, twice each time, unless that is planned already."""
