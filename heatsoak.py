@@ -90,7 +90,10 @@ class Agent:
             settings.probe, settings.pipeline, self._source, clock, directory,
             sink=lambda record: self._judge.add(record), paused=self._maintenance.paused,
         )  # fmt: skip
-        self._judge = Judge(settings, self._store, clock, paused=self._maintenance.paused, suspect=self._probes.suspect)
+        self._judge = Judge(
+            settings, self._store, clock, paused=self._maintenance.paused, suspect=self._probes.suspect,
+            foreign=self._probes.foreign,
+        )  # fmt: skip
         self._control = ControlServer(
             invocation.control_socket(settings), {"pause": self._on_pause, "resume": self._on_resume}
         )
