@@ -43,14 +43,14 @@ class Card:
 class Driver:
     """libcuda, initialised."""
 
-    def __init__(self) -> None:
-        """Load and initialise the driver library.
+    def __init__(self, library: str = LIBRARY) -> None:
+        """Load and initialise the driver library of that name.
 
         Raises:
             OSError: the library does not load.
             CudaError: it does not initialise.
         """
-        self._library = ctypes.CDLL(LIBRARY)
+        self._library = ctypes.CDLL(library)
         self._call("cuInit", 0)
 
     def cuda_version(self) -> Tuple[int, int]:

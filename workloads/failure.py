@@ -66,6 +66,8 @@ def classify(raised: BaseException) -> ProbeFailure:
     if name in ("ResourceExhaustedError", "MemoryError"):
         size = failed_bytes(text)
         return error(OOM if size is None else "oom:%d" % size, one_line(text))
+    if name == "CudaError":
+        return error(CUDA_INIT_FAILED + ":%s" % getattr(raised, "name", ""), one_line(text))
     if any(mark in text for mark in _NO_KERNEL):
         return unsupported(one_line(text))
     return error(FAILED + ":%s" % name, one_line(text))

@@ -110,7 +110,7 @@ def environment(tf: TensorFlow) -> Environment:
     )
 
 
-def open_machine(tf: TensorFlow, spec: Spec) -> Machine:
+def open_machine(tf: TensorFlow, spec: Spec, library: str = cuda.LIBRARY) -> Machine:
     """Check everything, configure TensorFlow for the one device, and return where probes run.
 
     Raises:
@@ -124,14 +124,14 @@ def open_machine(tf: TensorFlow, spec: Spec) -> Machine:
         tf.config.set_visible_devices([], "GPU")
         info = Device(kind="cpu", name=platform.processor() or platform.machine())
         return Machine("cpu", "/CPU:0", info, None, spec.memory_limit_bytes or CPU_BYTES, spec.seed)
-    return _open_gpu(tf, spec)
+    return _open_gpu(tf, spec, library)
 
 
-def _open_gpu(tf: TensorFlow, spec: Spec) -> Machine:
+def _open_gpu(tf: TensorFlow, spec: Spec, library: str) -> Machine:
     build: Dict[str, Json] = dict(tf.sysconfig.get_build_info())
     if not build.get("is_cuda_build"):
         raise failure.error(failure.NOT_A_GPU_BUILD, "TensorFlow %s was built without CUDA" % tf.__version__)
-    driver = _open_driver(build)
+    driver = _open_driver(build, library)
     card = driver.card()
     _check_card(card, spec, build)
     listed = tf.config.list_physical_devices("GPU")
@@ -157,16 +157,16 @@ def _open_gpu(tf: TensorFlow, spec: Spec) -> Machine:
     return Machine("gpu", "/GPU:0", info, driver, usable, spec.seed)
 
 
-def _open_driver(build: Mapping[str, Json]) -> cuda.Driver:
+def _open_driver(build: Mapping[str, Json], library: str) -> cuda.Driver:
     try:
-        driver = cuda.Driver()
+        driver = cuda.Driver(library)
     except OSError as raised:
         raise failure.error(failure.MISSING_LIBRARY + ":%s" % cuda.LIBRARY, failure.one_line(str(raised))) from raised
     except cuda.CudaError as raised:
         if raised.code == cuda.NO_DEVICE:
             visible = os.environ.get("CUDA_VISIBLE_DEVICES", "(not set)")
             raise failure.error(failure.NO_GPU, "CUDA sees no card; CUDA_VISIBLE_DEVICES is %s" % visible) from raised
-        raise failure.error(failure.CUDA_INIT_FAILED + ":%s" % raised.name, str(raised)) from raised
+        raise failure.classify(raised) from raised
     served, built = driver.cuda_version(), _version(str(build.get("cuda_version", "")))
     if built and not driver_serves(served, built):
         raise failure.error(

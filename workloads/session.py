@@ -30,7 +30,8 @@ def run(spec: Spec, emitter: Emitter, clock: Clock, started_s: float) -> None:
     try:
         tf = precheck.import_tensorflow()
         machine = precheck.open_machine(tf, spec)
-    except failure.ProbeFailure as failed:
+    except Exception as raised:  # noqa: BLE001 - whatever the machine answers, the agent gets a result for it
+        failed = failure.classify(raised)
         emitter.hello(precheck.environment(tf), Device(kind=spec.device), clock.monotonic_s() - started_s)
         for request in spec.requests:
             emitter.result(_failed(request, failed, {}))

@@ -1,0 +1,172 @@
+"""The timing core, on a simulated host and device."""
+
+from typing import Protocol
+
+import pytest
+
+from tests.support.clock import FakeClock
+from workloads.timing import DISPATCH_SHARE, Measurement, Plan, measure, median
+
+
+PLAN = Plan(window_s=2.0)
+
+
+class Device:
+    """Does what is enqueued, in order, while the host goes on."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        self.clock = clock
+        self.free_at_s = clock.monotonic_s()
+        self.busy_s = 0.0
+
+    def enqueue(self, host_s: float, device_s: float) -> None:
+        """Spend the host's time; the device starts with it and cannot end before it."""
+        start_s = max(self.free_at_s, self.clock.monotonic_s())
+        self.clock.advance(host_s)
+        self.free_at_s = max(start_s + device_s, self.clock.monotonic_s())
+        self.busy_s += device_s
+
+    def wait(self, fetch_s: float) -> None:
+        """Let time pass until the device is idle, and for the fetch."""
+        self.clock.advance(max(0.0, self.free_at_s - self.clock.monotonic_s()) + fetch_s)
+
+
+class Steps:
+    """Work of ``device_s`` on the device and ``host_s`` on the host a step; the first ones may be slower."""
+
+    def __init__(self, device: Device, host_s: float, device_s: float, slow: tuple[float, ...] = ()) -> None:
+        self._device = device
+        self._host_s = host_s
+        self._device_s = device_s
+        self._slow = list(slow)
+        self.started_at_s: list[float] = []
+        self.finishes = 0
+
+    def start(self) -> None:
+        """Enqueue a step."""
+        self.started_at_s.append(self._device.clock.monotonic_s())
+        factor = self._slow.pop(0) if self._slow else 1.0
+        self._device.enqueue(self._host_s, self._device_s * factor)
+
+    def finish(self) -> None:
+        """Fetch."""
+        self.finishes += 1
+        self._device.wait(0.0005)
+
+
+class Measure(Protocol):
+    """Measures simulated work and returns what came of it."""
+
+    def __call__(
+        self, host_s: float, device_s: float, plan: Plan = ..., *, slow: tuple[float, ...] = (), block: bool = True
+    ) -> tuple[Measurement, Steps, list[str]]:
+        """Run the timing core."""
+
+
+@pytest.fixture
+def run() -> Measure:
+    """Return a runner of the timing core on a fresh simulation."""
+
+    def runner(
+        host_s: float,
+        device_s: float,
+        plan: Plan = PLAN,
+        *,
+        slow: tuple[float, ...] = (),
+        block: bool = True,
+    ) -> tuple[Measurement, Steps, list[str]]:
+        clock = FakeClock()
+        device = Device(clock)
+        work = Steps(device, host_s, device_s, slow)
+        phases: list[str] = []
+        blocker = Steps(device, 0.0001, 0.05) if block else None
+        return measure(work, plan, clock, phases.append, blocker), work, phases
+
+    return runner
+
+
+def test_a_filled_device_gives_its_own_step_time(run: Measure) -> None:
+    """Where the device is the limit, the step time is the device's and the host has no share."""
+    result, _, _ = run(0.015, 0.125)
+    assert result.step_s == pytest.approx(0.125, rel=0.01)
+    assert result.timing.host_share == pytest.approx(0.0, abs=0.01)
+
+
+def test_a_starved_device_shows_the_share_of_the_host(run: Measure) -> None:
+    """Where the host needs 10 ms for 4 ms of work, the device waits 60 % of the time."""
+    result, _, _ = run(0.010, 0.004)
+    assert result.step_s == pytest.approx(0.010, rel=0.01)
+    assert result.timing.host_share == pytest.approx(0.6, abs=0.06)
+
+
+@pytest.mark.parametrize(("host_s", "device_s"), [(0.0001, 0.0002), (0.001, 0.02), (0.015, 0.125), (0.0001, 0.082)])
+def test_dispatch_is_below_one_percent_of_a_batch(run: Measure, host_s: float, device_s: float) -> None:
+    """A batch is so long that what one fetch exposes is lost in it."""
+    result, _, _ = run(host_s, device_s)
+    work_s = result.timing.inner * device_s
+    assert (result.timing.median_s - work_s) / result.timing.median_s <= DISPATCH_SHARE * 1.05
+
+
+def test_one_fetch_ends_a_batch(run: Measure) -> None:
+    """Steps outnumber fetches by the batch length within the window."""
+    result, work, _ = run(0.0001, 0.0002, Plan(window_s=1.0, settle_s=0.0))
+    assert result.timing.inner > 50
+    assert work.finishes < len(work.started_at_s) / 10
+
+
+def test_the_first_call_stands_apart(run: Measure) -> None:
+    """Compilation is told and never enters the result."""
+    result, _, _ = run(0.001, 0.1, slow=(300.0,))
+    assert result.timing.first_call_s == pytest.approx(30.0, rel=0.01)
+    assert result.timing.max_s < 1.0
+
+
+def test_warms_up_until_two_steps_agree(run: Measure) -> None:
+    """Slow first steps are waited out before anything is judged."""
+    result, _, _ = run(0.001, 0.1, slow=(1.0, 8.0, 4.0, 2.0))
+    assert result.timing.warmup_s > 1.4
+    assert result.timing.max_s == pytest.approx(result.timing.min_s)
+
+
+def test_warm_up_ends_where_steps_never_agree(run: Measure) -> None:
+    """An unsteady device is measured all the same."""
+    plan = Plan(window_s=1.0, settle_s=0.0, warmup_limit_s=2.0)
+    result, _, _ = run(0.001, 1.0, plan, slow=tuple(2.0**power for power in range(12)), block=False)
+    assert result.timing.warmup_s < 40
+    assert result.timing.repeats >= plan.min_repeats
+
+
+def test_settles_at_load_before_the_window(run: Measure) -> None:
+    """At least the settling time passes between the first call and the window, without a pause of the device."""
+    result, work, _ = run(0.001, 0.05, Plan(window_s=1.0, settle_s=1.0))
+    second_start_s = work.started_at_s[1]
+    assert result.window_start_s - second_start_s >= 1.0
+    assert result.load_s == pytest.approx(result.window_end_s - second_start_s)
+
+
+def test_the_window_is_as_long_as_asked(run: Measure) -> None:
+    """Batches go on until the window's end and not much beyond."""
+    result, _, _ = run(0.001, 0.05, Plan(window_s=3.0))
+    assert 3.0 <= result.window_end_s - result.window_start_s <= 3.0 + result.timing.max_s
+
+
+def test_slow_work_is_repeated_often_enough(run: Measure) -> None:
+    """The least number of repeats holds even where one outlasts the window."""
+    result, _, _ = run(0.001, 4.0, Plan(window_s=1.0, settle_s=0.0, min_repeats=3), block=False)
+    assert (result.timing.repeats, result.timing.inner) == (3, 1)
+
+
+def test_no_host_share_without_a_blocking_kernel(run: Measure) -> None:
+    """Not measured is None, not 0."""
+    assert run(0.001, 0.05, block=False)[0].timing.host_share is None
+
+
+def test_tells_its_phases_in_order(run: Measure) -> None:
+    """Whoever watches knows what is going on."""
+    assert run(0.001, 0.05)[2] == ["first_call", "warmup", "settle", "measure"]
+
+
+@pytest.mark.parametrize(("values", "middle"), [([3.0], 3.0), ([1.0, 9.0, 2.0], 2.0), ([4.0, 1.0, 2.0, 9.0], 3.0)])
+def test_median(values: list[float], middle: float) -> None:
+    """The middle value, or the mean of the two middle ones."""
+    assert median(values) == middle
