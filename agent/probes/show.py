@@ -6,12 +6,8 @@ from typing import Final, TextIO
 
 from agent.model.probe import ChildEvent, Hello, Phase, ProbeRecord, ProbeRequest, ProbeResult
 
-_SCALES: Final = {
-    "flop/s": (1e12, "TFLOP/s"),
-    "byte/s": (1e9, "GB/s"),
-    "byte": (1e9, "GB"),
-    "images/s": (1.0, "images/s"),
-}
+_PREFIXED: Final = {"flop/s": "FLOP/s", "byte/s": "B/s", "byte": "B"}
+_PREFIXES: Final = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 def value_text(result: ProbeResult) -> str:

@@ -222,6 +222,7 @@ def test_suspended_process_makes_up_for_one_run_of_each_job() -> None:
         try:
             for _ in range(2):
                 process.stdout.readline()
+            time.sleep(0.5)  # let both runs end: one cut in two by the pause is its own catch-up
             process.send_signal(signal.SIGSTOP)
             time.sleep(6.0)
             resumed_s = time.monotonic()
