@@ -1,0 +1,55 @@
+"""Durations, systemd messages and the lazily loaded commands."""
+
+import socket
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import heatsoak
+from agent.duration import duration_s
+from agent.notify import Notifier
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90s", 90.0), ("30m", 1800.0), ("2h", 7200.0), ("1.5d", 129600.0)])
+def test_durations_are_read_as_people_write_them(text: str, seconds: float) -> None:
+    """A number and a unit."""
+    assert duration_s(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "5", "h", "-1h", "0s", "1w", "1 h", "1e9s", "infh"])
+def test_what_is_no_duration_says_what_would_be_right(text: str) -> None:
+    """The value and the accepted forms are named."""
+    with pytest.raises(click.BadParameter, match="right would be 90s, 30m, 2h or 1d"):
+        duration_s(text)
+
+
+def test_systemd_hears_ready_watchdog_reload_and_stop(tmp_path: Path) -> None:
+    """Each message has the form that sd_notify documents."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as server:
+        server.bind(str(tmp_path / "notify"))
+        notifier = Notifier({"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "30000000"})
+        notifier.ready("serving")
+        notifier.alive()
+        notifier.reloading(12.5)
+        notifier.stopping()
+        heard = [server.recv(200).decode() for _ in range(4)]
+    assert heard == ["READY=1\nSTATUS=serving", "WATCHDOG=1", "RELOADING=1\nMONOTONIC_USEC=12500000", "STOPPING=1"]
+
+
+def test_without_a_service_manager_nothing_is_sent_and_nothing_fails() -> None:
+    """No socket, a socket that is gone, a watchdog for another process."""
+    for environ in ({}, {"NOTIFY_SOCKET": "/nonexistent/notify"}, {"WATCHDOG_USEC": "1", "WATCHDOG_PID": "1"}):
+        notifier = Notifier(environ)
+        notifier.ready("serving")
+        notifier.alive()
+
+
+def test_every_command_of_the_table_can_be_loaded() -> None:
+    """Each lazily named command exists and has its help."""
+    names = heatsoak.cli.list_commands(click.Context(heatsoak.cli))
+    for name in names:
+        answer = CliRunner().invoke(heatsoak.cli, [name, "--help"])
+        assert answer.exit_code == 0, (name, answer.output)
+    assert len(names) == len(set(names))
