@@ -196,7 +196,7 @@ class InputBoundSettings(Struct, frozen=True, forbid_unknown_fields=True):
 class DegradedSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Slow cards, judged by their probes (docs/verdicts-statistics.md says what the numbers buy)."""
 
-    drop: Share = 0.035
+    drop: Share = 0.036
     """Share by which a judged probe must lie below the card's own reference to count as slow."""
     noise_times: NotNegative = 3.0
     """Robust standard deviations of the reference by which it must lie below at least; matters on noisy cards only."""
@@ -204,6 +204,8 @@ class DegradedSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Slow runs in a row that condemn a card; as many good ones clear it."""
     confirm_measurements: Annotated[int, Meta(ge=1)] = 5
     """Slow measurements in a row needed beside that; runs on suspicion are made twice."""
+    doubts: Annotated[int, Meta(ge=1)] = 2
+    """Rounds of runs on suspicion that may come to nothing in six hours before no more are made."""
     drift_slack: Share = 0.015
     """Share below the reference from which a small slowdown adds up."""
     drift_clip: Share = 0.015
@@ -217,7 +219,7 @@ class DegradedSettings(Struct, frozen=True, forbid_unknown_fields=True):
     reference_span_h: NotNegative = 24.0
     """Hours those runs must span at least, so that a day's swing is in them."""
     reference_noise: Share = 0.02
-    """Robust standard deviation, as a share, above which runs make no reference."""
+    """Standard deviation, as a share, above which runs scatter too much to make a reference."""
     continuity: Share = 0.015
     """Share by which a reference after a change of driver or TensorFlow may differ from the one before."""
     together_s: NotNegative = 7200.0

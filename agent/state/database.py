@@ -33,8 +33,8 @@ _BY_ERRNO: Final[dict[int, StateTrouble]] = {
     errno.EIO: "io_error",
 }
 _CARRY: Final = {
-    "SELECT uuid, series, wall_s, judged, record FROM probe ORDER BY id": (
-        "INSERT OR IGNORE INTO probe (uuid, series, wall_s, judged, record) VALUES (?, ?, ?, ?, ?)"
+    "SELECT uuid, series, wall_s, kind, record FROM probe ORDER BY id": (
+        "INSERT OR IGNORE INTO probe (uuid, series, wall_s, kind, record) VALUES (?, ?, ?, ?, ?)"
     ),
     "SELECT uuid, key, made_wall_s, origin, record FROM reference": (
         "INSERT OR IGNORE INTO reference VALUES (?, ?, ?, ?, ?)"
@@ -137,9 +137,7 @@ def copy_of(path: Path) -> sqlite3.Connection:
     for mode in ("mode=ro", "mode=ro&immutable=1"):  # the second where the folder takes no files beside it
         try:
             with closing(connect(f"{path.resolve().as_uri()}?{mode}")) as source:
-                source.execute(
-                    "PRAGMA writable_schema = ON"
-                )  # else a truncated file is not read at all
+                source.execute("PRAGMA writable_schema = ON")  # else a truncated file is not read at all
                 source.execute("SELECT count(*) FROM sqlite_master")
                 with transaction(memory):
                     for select, insert in _CARRY.items():

@@ -15,9 +15,9 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
             uuid TEXT NOT NULL,
             series TEXT NOT NULL,
             wall_s REAL NOT NULL,
-            judged INTEGER NOT NULL,
+            kind TEXT NOT NULL,
             record BLOB NOT NULL,
-            UNIQUE (uuid, series, judged, wall_s)
+            UNIQUE (uuid, series, kind, wall_s)
         )""",
         """CREATE TABLE reference (
             uuid TEXT NOT NULL,

@@ -3,7 +3,7 @@
 import sqlite3
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, TypeVar
@@ -104,9 +104,9 @@ class Store:
         """Add a finished probe; the oldest of its kind make room (see ``agent.state.history``)."""
         self._write(lambda connection: history.add(connection, record))
 
-    def probes(self, newest_judged: int = history.KEEP_JUDGED, newest_other: int = 1) -> tuple[ProbeRecord, ...]:
-        """Return the newest records of each card and series, oldest first: so many judged, so many others."""
-        return self._read(lambda connection: history.newest(connection, newest_judged, newest_other))
+    def probes(self, how_many: Mapping[history.Kind, int] = history.IN_VIEW) -> tuple[ProbeRecord, ...]:
+        """Return so many of the newest records of each card, series and kind, oldest first."""
+        return self._read(lambda connection: history.newest(connection, how_many))
 
     def add_reference(self, reference: Reference) -> None:
         """Add a reference; none is ever changed, ``current_reference`` tells which one counts."""

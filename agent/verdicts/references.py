@@ -18,7 +18,7 @@ from agent.model.reference import (
     current_reference,
     series_of,
 )
-from agent.verdicts.measurements import ROBUST_SIGMA, Line, lines, measure, usable_reference
+from agent.verdicts.measurements import Line, lines, measure, usable_reference
 from agent.verdicts.track import follow
 
 COLD_MARGIN_KELVIN: Final = 15.0
@@ -31,6 +31,8 @@ LEAST_FOR_SHIFT: Final = 5
 """Runs of another card after a change that tell what the change did to it."""
 LEAST_CARDS_FOR_SHIFT: Final = 2
 LEAST_FOR_RENEWAL: Final = 5
+QUARTILE_SIGMAS: Final = 1.15
+"""Within this many standard deviations lie three quarters of normal noise."""
 
 
 def new_references(
@@ -86,11 +88,20 @@ def first_window(clean: Sequence[ProbeRecord], limits: DegradedSettings) -> list
             window = list(clean[start:end])
             if window[-1].wall_s - window[0].wall_s < limits.reference_span_h * 3600.0:
                 continue
-            made = summary_of(window, 0.0)
-            if ROBUST_SIGMA * made.mad <= limits.reference_noise * made.median:
+            if _agree([run.result.value or 0.0 for run in window], limits.reference_noise):
                 return window
             break
     return []
+
+
+def _agree(values: Sequence[float], noise: float) -> bool:
+    """Return whether three quarters of the values lie as near their median as noise of that deviation would.
+
+    Not the median deviation: of a card that jumps between two speeds that is 0.
+    """
+    median = statistics.median(values)
+    distances = sorted(abs(value - median) for value in values)
+    return distances[3 * len(distances) // 4] <= QUARTILE_SIGMAS * noise * median
 
 
 def renewed(runs: Sequence[ProbeRecord], limits: DegradedSettings, now_wall_s: float) -> Reference | None:

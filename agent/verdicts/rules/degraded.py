@@ -1,6 +1,7 @@
 """A card that fell behind its own reference, confirmed on runs in a row; its neighbours are the witnesses."""
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Final
 
 from agent.config.settings import DegradedSettings, VerdictSettings
@@ -14,6 +15,9 @@ NAME = "degraded"
 SUSPECTED: Final = "suspected"
 WITNESS: Final = "witness"
 DISPUTED: Final = "reference_disputed"
+DOUBT_S: Final = 6 * 3600.0
+ROUND_GAP_S: Final = 1500.0
+"""Runs on suspicion further apart than this belong to two rounds."""
 
 
 def judge(view: CardView, thresholds: VerdictSettings) -> Conclusion | None:
@@ -27,7 +31,7 @@ def judge(view: CardView, thresholds: VerdictSettings) -> Conclusion | None:
     found = [conclusion for one in own.values() if (conclusion := _on_line(one, neighbours, view, limits)) is not None]
     if found:
         return min(found, key=lambda conclusion: conclusion.state != "degraded")
-    return _as_witness(own, neighbours)
+    return _as_witness(own, neighbours, limits)
 
 
 def _on_line(one: Standing, neighbours: Neighbours, view: CardView, limits: DegradedSettings) -> Conclusion | None:
@@ -75,16 +79,33 @@ def _suspected(one: Standing, limits: DegradedSettings) -> Conclusion:
         next_action="None: the card is probed again within minutes.",
         evidence=evidence_of(last)
         | {"slow_runs": float(one.track.level.slow_runs), "threshold_ratio": -threshold(last.reference, limits)},
-        suspect=True,
+        suspect=_may_ask(one, limits),
     )
 
 
-def _as_witness(own: Mapping[Line, Standing], neighbours: Neighbours) -> Conclusion | None:
+def _may_ask(one: Standing, limits: DegradedSettings) -> bool:
+    """Return whether another run on suspicion is worth while: not where some have come to nothing lately.
+
+    A card that hovers about the threshold is left to the drift, which needs runs hours apart.
+    """
+    onset_s = one.track.level.onset_wall_s or 0.0
+    asked = [
+        measured.wall_s
+        for measured in one.measurements
+        if measured.record.trigger == "suspicion" and onset_s - DOUBT_S <= measured.wall_s < onset_s
+    ]
+    rounds = sum(later - earlier > ROUND_GAP_S for earlier, later in pairwise([0.0, *asked]))
+    return rounds < limits.doubts
+
+
+def _as_witness(own: Mapping[Line, Standing], neighbours: Neighbours, limits: DegradedSettings) -> Conclusion | None:
     """Return an information that asks for a probe where a neighbour is slow and this card was not measured since."""
     for peer in neighbours:
         for line, other in peer.items():
             onset_s = other.track.level.onset_wall_s
-            if line in own and other.track.level.suspected and onset_s and not own[line].measured_since(onset_s):
+            if line not in own or onset_s is None or own[line].measured_since(onset_s):
+                continue
+            if other.track.level.suspected and _may_ask(other, limits):
                 return Conclusion(
                     state="ok",
                     cause=WITNESS,

@@ -232,7 +232,7 @@ def test_a_disk_that_fills_up_loses_nothing_and_is_written_again_when_it_has_roo
     assert store.health.durable
     store.close()
     again = Store.open(tmp_path, clock)
-    assert [kept.wall_s for kept in again.probes()] == [START_S + hour * HOUR_S for hour in range(480)]
+    assert [kept.wall_s for kept in again.probes(history.KEEP)] == [START_S + hour * HOUR_S for hour in range(480)]
     again.close()
 
 
@@ -381,14 +381,17 @@ def test_a_committed_reference_survives_kill_9_two_hundred_times(tmp_path: Path)
 def test_history_is_bounded_and_keeps_judged_records_longest(tmp_path: Path) -> None:
     """A card that is skipped all day does not push its own judged runs out."""
     store = Store.open(tmp_path, FakeClock())
-    for number in range(history.KEEP_JUDGED + 30):
+    store.add_probe(record(START_S, status="wrong_answer", reason="exact_mismatch"))
+    for number in range(history.KEEP["judged"] + 30):
         store.add_probe(record(START_S + number))
         store.add_probe(record(START_S + number + 0.5, status="skipped", reason="busy"))
-    kept = store.probes(newest_other=1000)
-    assert sum(one.judged for one in kept) == history.KEEP_JUDGED
-    assert sum(not one.judged for one in kept) == history.KEEP_OTHER
+    kept = store.probes(dict.fromkeys(history.KEEP, 1000))
+    assert {kind: sum(history.kind_of(one) == kind for one in kept) for kind in history.KEEP} == {
+        **history.KEEP,
+        "wrong": 1,
+    }
     assert [one.wall_s for one in kept] == sorted(one.wall_s for one in kept)
-    assert len(store.probes(newest_judged=5, newest_other=2)) == 7
+    assert len(store.probes({"judged": 5, "wrong": 1, "other": 2})) == 8
     store.close()
 
 
