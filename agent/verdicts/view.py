@@ -90,6 +90,13 @@ class Window(msgspec.Struct, frozen=True):
         smooth = [statistics.median(values[i : i + 3]) for i in range(len(values) - 2)]
         return sum(after - before if after >= before else after for before, after in itertools.pairwise(smooth))
 
+    def rate(self, key: str, span_s: float) -> float | None:
+        """Return by how much a counter rose a second in the span; None below five values."""
+        increase, rows = self.increase(key, span_s), len(self.values(key, span_s))
+        if increase is None or rows < 5:
+            return None
+        return increase / ((rows - 3) * self.step_s)  # the median of three leaves out both ends
+
 
 EMPTY_WINDOW: Final = Window(1.0, (), MappingProxyType({}))
 

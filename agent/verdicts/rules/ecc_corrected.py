@@ -43,12 +43,10 @@ def judge(view: CardView, thresholds: VerdictSettings) -> Conclusion | None:
 
 def hourly_rate(minutes: Window) -> float | None:
     """Return corrected errors an hour over the last hours; None below ten minutes of history."""
-    rows = minutes.values(keys.ECC_CORRECTED, SPAN_S)
-    increase = minutes.increase(keys.ECC_CORRECTED, SPAN_S)
-    span_s = (len(rows) - 1) * minutes.step_s
-    if increase is None or span_s < LEAST_S:
+    rate = minutes.rate(keys.ECC_CORRECTED, SPAN_S)
+    if rate is None or len(minutes.values(keys.ECC_CORRECTED, LEAST_S)) * minutes.step_s < LEAST_S:
         return None
-    return increase / span_s * 3600.0
+    return rate * 3600.0
 
 
 RULE = CardRule(NAME, judge, inputs="minutes")

@@ -23,11 +23,12 @@ def judge(view: CardView, thresholds: VerdictSettings) -> Conclusion | None:
     """
     values = view.card.values
     generation, lanes = values.get(keys.PCIE_GENERATION_MAX), values.get(keys.PCIE_WIDTH_MAX)
-    replays = view.minutes.increase(keys.PCIE_REPLAYS, SPAN_S)
-    if replays is None or generation is None or lanes is None:
+    rate = view.minutes.rate(keys.PCIE_REPLAYS, SPAN_S)
+    if rate is None or generation is None or lanes is None:
         return None
     if view.minutes.covered(keys.PCIE_REPLAYS, SPAN_S) is None:
         return None
+    replays = rate * SPAN_S
     bits = BITS_PER_SECOND.get(int(generation), BITS_PER_SECOND[6]) * lanes * SPAN_S
     tolerated = max(LEAST_REPLAYS, thresholds.link.bit_error_rate * bits)
     if replays <= tolerated * (0.5 if NAME in view.held else 1.0):
