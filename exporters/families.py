@@ -184,12 +184,17 @@ def verdicts(snapshot: Snapshot) -> Iterator[Family]:
     workload = gauge("heatsoak_workload_state", "State of the workload on the card: 1 on the one that applies.")
     active = gauge("heatsoak_verdict_active", "1 for each finding that holds; mode shadow does not count in the state.")
     began = gauge("heatsoak_verdict_since_timestamp_seconds", "Since when the finding has held.")
+    numbers = gauge(
+        "heatsoak_verdict_evidence",
+        "The numbers and thresholds behind each finding; the unit ends the quantity's name.",
+    )
+    findings = (active, began, numbers)
     for verdict in snapshot.verdicts:
         labels = card_labels(verdict.gpu, verdict.uuid)
         _state_set(card, CARD_STATES, verdict.state, labels)
         _state_set(workload, WORKLOAD_STATES, verdict.workload, labels)
         single(since, verdict.since_wall_s, labels)
-        _findings(active, began, verdict.findings, labels)
+        _findings(findings, verdict.findings, labels)
     if snapshot.node_verdict is not None:
         state = gauge("heatsoak_node_state", "The node's state: 1 on the one that applies.")
         _state_set(state, NODE_STATES, snapshot.node_verdict.state, {})
@@ -197,8 +202,8 @@ def verdicts(snapshot: Snapshot) -> Iterator[Family]:
         text = "Since when the node has been in its state."
         family = gauge("heatsoak_node_state_since_timestamp_seconds", text)
         yield single(family, snapshot.node_verdict.since_wall_s)
-        _findings(active, began, snapshot.node_verdict.findings, card_labels(None, ""))
-    yield from (family for family in (card, since, workload, active, began) if family.samples)
+        _findings(findings, snapshot.node_verdict.findings, card_labels(None, ""))
+    yield from (family for family in (card, since, workload, *findings) if family.samples)
 
 
 def _state_set(family: Family, states: Iterable[str], current: str, labels: Labels) -> None:
@@ -206,7 +211,8 @@ def _state_set(family: Family, states: Iterable[str], current: str, labels: Labe
         single(family, state == current, labels | {"state": state})
 
 
-def _findings(active: Family, began: Family, findings: Iterable[Finding], labels: Labels) -> None:
+def _findings(families: tuple[Family, Family, Family], findings: Iterable[Finding], labels: Labels) -> None:
+    active, began, numbers = families
     for finding in findings:
         details = {
             "rule": finding.rule,
@@ -216,6 +222,8 @@ def _findings(active: Family, began: Family, findings: Iterable[Finding], labels
         }
         single(active, 1, labels | details)
         single(began, finding.since_wall_s, labels | details)
+        for quantity, value in finding.evidence.items():
+            single(numbers, value, labels | {"rule": finding.rule, "quantity": clean_label(quantity)})
 
 
 def defined(samples: Iterable[Sample], definitions: Mapping[str, Metric]) -> Iterator[Family]:
