@@ -12,62 +12,21 @@ from agent.model.snapshot import Card, Snapshot
 from agent.model.text import clean_label
 from agent.model.throttle import LIMITING_REASONS, THROTTLE_REASONS
 from agent.model.verdict import CardVerdict, Finding, NodeVerdict
-from agent.model.vocabulary import PROBE_REASONS, NodeState
+from agent.model.vocabulary import PROBE_REASONS
 from exporters import humanise
 from exporters.board import SampleKey
+from exporters.words import (
+    CARD_WORDS,
+    NODE_WORDS,
+    NOT_JUDGED,
+    PROBE_WORDS,
+    REASON_WORDS,
+    TONES,
+    WORKLOAD_WORDS,
+    WORST_FIRST,
+)
 
-NOT_JUDGED: Final = "unjudged"
-TIMES: Final = "\u00d7"
-_CARD_WORDS: Final[Mapping[str, str]] = {
-    "maintenance": "In maintenance",
-    "lost": "Lost",
-    "faulty": "Faulty",
-    "degraded": "Degraded",
-    "throttled": "Throttled",
-    "unknown": "Unknown",
-    "ok": "OK",
-    NOT_JUDGED: "Not judged yet",
-}
-_TONES: Final[Mapping[str, str]] = {
-    "maintenance": "paused",
-    "lost": "bad",
-    "faulty": "bad",
-    "degraded": "bad",
-    "throttled": "warn",
-    "unknown": "quiet",
-    "ok": "good",
-    NOT_JUDGED: "quiet",
-}
-_WORST_FIRST: Final = ("lost", "faulty", "degraded", "throttled", "unknown", NOT_JUDGED, "maintenance", "ok")
-_WORKLOAD_WORDS: Final[Mapping[str, str]] = {"input_bound": "Input-bound", "underused": "Underused"}
-_NODE_WORDS: Final[Mapping[NodeState, str]] = {
-    "probe_environment_broken": "Probe environment broken",
-    "nvml_down": "NVIDIA driver down",
-    "driver_hung": "NVIDIA driver hangs",
-    "fabric_down": "NVLink fabric down",
-    "gpu_missing": "Card missing",
-    "host_slow": "Host slows its cards",
-}
-_REASON_WORDS: Final[Mapping[str, str]] = {
-    "gpu_idle": "idle",
-    "applications_clocks": "application clocks",
-    "sw_power_cap": "power cap",
-    "hw_slowdown": "hardware slowdown",
-    "sync_boost": "sync boost",
-    "sw_thermal": "heat (driver)",
-    "hw_thermal": "heat (hardware)",
-    "hw_power_brake": "power brake",
-    "display_clocks": "display clocks",
-}
-_PROBE_WORDS: Final[Mapping[str, str]] = {
-    "matmul": "Matrix product",
-    "resnet50": "ResNet-50 step",
-    "vgg16": "VGG16 step",
-    "pipeline": "Input pipeline",
-    "bandwidth": "Bandwidth",
-    "fill": "Memory fill",
-    "memory": "Training memory",
-}
+_TIMES: Final = "\u00d7"
 
 
 class Tile(msgspec.Struct, frozen=True):
@@ -165,7 +124,7 @@ def page_view(snapshot: Snapshot, rates: Mapping[SampleKey, float], *, version: 
     """Return what the page shows of ``snapshot``; of one that is not ``fresh``, no readings."""
     verdicts = {verdict.uuid: verdict for verdict in snapshot.verdicts}
     cards = [_card(card, verdicts.get(card.identity.uuid), snapshot, fresh=fresh) for card in snapshot.cards]
-    cards.sort(key=lambda card: (_WORST_FIRST.index(card.state), not card.workload))
+    cards.sort(key=lambda card: (WORST_FIRST.index(card.state), not card.workload))
     banners = tuple(_banners(snapshot, fresh=fresh))
     counts = tuple(_counts(cards)) if fresh else ()
     return PageView(
@@ -198,10 +157,10 @@ def _headline(cards: list[CardView], banners: tuple[Banner, ...]) -> str:
 
 
 def _counts(cards: list[CardView]) -> Iterator[Count]:
-    for state in _WORST_FIRST:
+    for state in WORST_FIRST:
         number = sum(card.state == state for card in cards)
         if number:
-            yield Count(number, _CARD_WORDS[state], _TONES[state])
+            yield Count(number, CARD_WORDS[state], TONES[state])
 
 
 def _why_no_cards(snapshot: Snapshot) -> str:
@@ -226,10 +185,10 @@ def _node_banner(node: NodeVerdict, snapshot: Snapshot) -> Banner:
     if node.state == "nvml_down" and snapshot.nvml.advice:
         lines.append(clean_label(snapshot.nvml.advice, 300))
     action = clean_label(findings[0].next_action, 300) if findings else ""
-    tone = "warn" if node.state == "probe_environment_broken" else "bad"
+    tone = "warn" if node.state in ("probe_environment_broken", "host_slow") else "bad"
     since = f"for {humanise.span(snapshot.taken_wall_s - node.since_wall_s)}"
     code = clean_label(snapshot.nvml.error) if node.state == "nvml_down" else ""
-    return Banner(_NODE_WORDS.get(node.state, node.state), tone, since, tuple(lines), action, code)
+    return Banner(NODE_WORDS.get(node.state, node.state), tone, since, tuple(lines), action, code)
 
 
 def _card(card: Card, verdict: CardVerdict | None, snapshot: Snapshot, *, fresh: bool) -> CardView:
@@ -245,12 +204,12 @@ def _card(card: Card, verdict: CardVerdict | None, snapshot: Snapshot, *, fresh:
         model=clean_label(who.name).removeprefix("NVIDIA "),
         place=" · ".join(clean_label(part) for part in place if part),
         state=state,
-        word=_CARD_WORDS[state] if fresh else f"Was {_CARD_WORDS[state]}",
-        tone=_TONES[state] if fresh else "quiet",
+        word=CARD_WORDS[state] if fresh else f"Was {CARD_WORDS[state]}",
+        tone=TONES[state] if fresh else "quiet",
         since=f"for {humanise.span(snapshot.taken_wall_s - verdict.since_wall_s)}" if verdict else "",
         summary=clean_label(main.summary, 300) if main else clean_label(card.lost),
         next_action=clean_label(main.next_action, 300) if main else "",
-        workload=_WORKLOAD_WORDS.get(workload, "") if fresh else "",
+        workload=WORKLOAD_WORDS.get(workload, "") if fresh else "",
         further=tuple(_further(findings, main)),
         tiles=tuple(_tiles(card.values)) if fresh else (),
         reasons=tuple(_reasons(card.values)) if fresh else (),
@@ -303,7 +262,7 @@ def _memory(used_bytes: float, total_bytes: float | None) -> Tile:
 def _reasons(values: Mapping[str, float]) -> Iterator[Reason]:
     for reason in THROTTLE_REASONS:
         if values.get(f"throttle_active_{reason}") == 1:
-            yield Reason(_REASON_WORDS.get(reason, reason), reason in LIMITING_REASONS)
+            yield Reason(REASON_WORDS.get(reason, reason), reason in LIMITING_REASONS)
 
 
 def _probe_rows(snapshot: Snapshot, uuid: str) -> Iterator[ProbeRow]:
@@ -321,9 +280,9 @@ def _probe_row(record: ProbeRecord, snapshot: Snapshot) -> ProbeRow:
     else:
         note = _what_happened(result)
         tone = "quiet" if result.status in ("skipped", "aborted") else "bad"
-    detail = [result.variant, result.dtype, result.shape.replace("x", TIMES)]
+    detail = [result.variant, result.dtype, result.shape.replace("x", _TIMES)]
     return ProbeRow(
-        name=_PROBE_WORDS[result.probe],
+        name=PROBE_WORDS[result.probe],
         detail=" · ".join(clean_label(part) for part in detail if part),
         value=value,
         unit=unit,
@@ -338,7 +297,7 @@ def _what_happened(result: ProbeResult) -> str:
     """Return why there is no value, as ``skipped: a process that is not ours uses the card``."""
     reason, _, value = result.reason.partition(":")
     meaning = PROBE_REASONS[result.status].get(reason, reason)
-    details = f"{meaning} ({value})" if value else meaning
+    details = f"{meaning.partition(';')[0]}: {value}" if value else meaning
     status = result.status.replace("_", " ")
     return clean_label(f"{status}: {details}" if details else status, 200)
 
