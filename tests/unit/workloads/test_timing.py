@@ -7,7 +7,6 @@ import pytest
 from tests.support.clock import FakeClock
 from workloads.timing import DISPATCH_SHARE, Measurement, Plan, measure, median
 
-
 PLAN = Plan(window_s=2.0)
 
 
