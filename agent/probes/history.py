@@ -17,9 +17,9 @@ class LastRecords:
         self._failed: dict[Group, ProbeRecord] = {}
 
     def add(self, record: ProbeRecord) -> None:
-        """Take a finished record; skipped runs leave the last one in its place."""
+        """Take a finished record; skipped and aborted runs say nothing new and leave the last one in its place."""
         result = record.result
-        if result.status == "skipped":
+        if result.status in ("skipped", "aborted"):
             return
         group = (record.uuid, result.probe, result.dtype, result.mode)
         with self._lock:

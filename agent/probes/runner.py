@@ -87,14 +87,15 @@ class ProbeRunner:
             ended = self._run_child(job, watch, collector)
         except (HeatsoakError, OSError) as error:
             failure = _failure_to_start(error, watch.reason)
-            _log.warning("probe_not_started", reason=failure.reason, detail=failure.detail)
+            if failure.status == "error":
+                _log.warning("probe_not_started", reason=failure.reason, detail=failure.detail)
             return RunOutcome(collector.records(failure, (), None))
         failure = failure_of(ended, oom_killed=oom_kills() > kills_before)
-        if collector.unanswered() or ended.ended != "done":
-            _log.warning(
-                "probe_failed", status=failure.status, reason=failure.reason, output=ended.output[-_LOGGED_OUTPUT:]
-            )
         records = collector.records(failure, watch.samples, ended)
+        failed = [record.result for record in records if record.result.status in ("error", "timeout", "wrong_answer")]
+        if failed:
+            said = ended.output[-_LOGGED_OUTPUT:]
+            _log.warning("probe_failed", reason=failed[0].reason, detail=failed[0].detail, output=said)
         return RunOutcome(records, busy_s(watch.samples), ended.cpu_s or 0.0)
 
     def _run_child(self, job: Job, watch: CardWatch, collector: Collector) -> ChildExit:

@@ -115,6 +115,22 @@ def test_what_shares_the_childs_session_dies_with_it(make_runner: MakeRunner) ->
     assert not alive(daemon_pid(logs))
 
 
+def test_broken_environment_is_logged_with_what_the_child_said(make_runner: MakeRunner) -> None:
+    """The child ends well, yet without a value: its output explains."""
+    with capture_logs() as logs:
+        make_runner().run(job("no_tensorflow"), never, nobody)
+    (failed,) = [entry for entry in logs if entry["event"] == "probe_failed"]
+    assert failed["reason"] == "tensorflow_missing"
+    assert failed["output"] == "not here\n"
+
+
+def test_aborted_runs_are_no_failure_to_log(make_runner: MakeRunner) -> None:
+    """Making room is what a guest does."""
+    with capture_logs() as logs:
+        make_runner().run(job("hang"), lambda: "tenant_arrived", nobody)
+    assert [entry for entry in logs if entry["log_level"] == "warning"] == []
+
+
 def test_daemons_that_left_session_and_parent_are_found(make_runner: MakeRunner) -> None:
     """The child's mark in their environment gives them away."""
     runner = make_runner()

@@ -1,4 +1,4 @@
-"""Reads a child specification and plays the behaviour that the first request's options name."""
+"""Reads a child specification and plays the behaviour that the first request or STUB_BEHAVIOUR names."""
 
 import json
 import os
@@ -213,6 +213,7 @@ def no_tensorflow(spec: dict[str, Any]) -> None:
     for request in spec["requests"]:
         answer = {"probe": request["probe"], "dtype": request.get("dtype", "")}
         emit("result", **answer, status="error", reason="tensorflow_missing")
+    print("not here", flush=True)
     emit("done", cpu_s=0.1, host_peak_bytes=1)
 
 
@@ -231,12 +232,36 @@ def slow_tail(spec: dict[str, Any]) -> None:
     time.sleep(FOREVER_S)
 
 
+def out_of_memory(spec: dict[str, Any]) -> None:
+    """Find no room on the card."""
+    hello(spec)
+    for index, request in enumerate(spec["requests"]):
+        result(index, request, 0.0, status="error", reason="oom:805306368", value=None, timing=None)
+    emit("done", cpu_s=0.1, host_peak_bytes=1)
+
+
+def eat(_spec: dict[str, Any]) -> None:
+    """Take host memory until somebody stops it."""
+    eaten = []
+    while True:
+        eaten.append(b"x" * (8 << 20))
+
+
+def third_slow(spec: dict[str, Any]) -> None:
+    """Measure a third of the usual on the card whose UUID ends in 3."""
+    share = 6.7 / 19.2 if spec["gpu_uuid"].endswith("3") else 1.0
+    hello(spec)
+    for index, request in enumerate(spec["requests"]):
+        result(index, request, 0.1, value=share * FIGURES[request["probe"]][0])
+    emit("done", cpu_s=0.5, host_peak_bytes=1000)
+
+
 BEHAVIOURS = {
     function.__name__: function
     for function in (
-        hang, hang_deaf, long, slow, abort, kill, exit_137, double_fork, grandchild, noise, no_result, silent,
+        well, hang, hang_deaf, long, slow, abort, kill, exit_137, double_fork, grandchild, noise, no_result, silent,
         half_line, half_line_crash, nan, invalid_utf8, long_line, unknown_reason, old_protocol, wrong_uuid, on_cpu,
-        first_only, no_tensorflow, show_and_fail, slow_tail,
+        first_only, no_tensorflow, show_and_fail, slow_tail, out_of_memory, eat, third_slow,
     )
 }  # fmt: skip
 
@@ -244,7 +269,7 @@ BEHAVIOURS = {
 def main() -> None:
     """Play one behaviour."""
     spec = json.load(sys.stdin)
-    named = spec["requests"][0].get("options", {}).get("behaviour")
+    named = spec["requests"][0].get("options", {}).get("behaviour") or os.environ.get("STUB_BEHAVIOUR")
     if named:
         BEHAVIOURS[named](spec)
     else:

@@ -1,7 +1,9 @@
 """Which record of each kind is the last one worth showing."""
 
 import msgspec
+import pytest
 
+from agent.model.vocabulary import ProbeStatus
 from agent.probes.history import LastRecords
 from tests.support.records import START_S, record
 
@@ -31,11 +33,12 @@ def test_a_good_value_ends_the_failure() -> None:
     assert [r.result.status for r in last.all()] == ["ok"]
 
 
-def test_skipped_runs_leave_everything_in_place() -> None:
+@pytest.mark.parametrize(("status", "reason"), [("skipped", "busy"), ("aborted", "tenant_arrived")])
+def test_runs_that_were_not_made_leave_everything_in_place(status: ProbeStatus, reason: str) -> None:
     """A busy card says nothing new about itself."""
     last = LastRecords()
     last.add(record(START_S))
-    last.add(record(START_S + 1, status="skipped", reason="busy"))
+    last.add(record(START_S + 1, status=status, reason=reason))
     assert [r.result.status for r in last.all()] == ["ok"]
 
 
