@@ -29,7 +29,7 @@ METRICS: Final = (
     Metric(_BUDGET, "Largest share of a card's time that scheduled probes may take over a day.", "gauge"),
     Metric(_NEXT, "When the next scheduled probe is due; absent while none is scheduled.", "gauge"),
     Metric(_RUNNING, "Whether a probe is running.", "gauge"),
-    Metric(_BROKEN, "Whether the last probe failed for reasons of its software environment.", "gauge"),
+    Metric(_BROKEN, "Whether the last probes of all devices failed for reasons of the software environment.", "gauge"),
 )
 _FROM_THE_START: Final = ("matmul", "resnet50")
 """The probes every node schedules: their results are counted from 0, so that a first failure is a rise."""

@@ -11,6 +11,8 @@ from agent.probes.idle import Rest
 
 STALE_S: Final = 5.0
 """Readings older than this say nothing about a card now."""
+MOST_IDLE_LOAD: Final = 0.2
+"""Tasks that run or wait, for each CPU of a host, up to which its CPUs count as idle."""
 _MEBIBYTE: Final = 1024 * 1024
 _SHARED: Final = 0
 """The compute mode that lets any process in: in the others a probe would lock a tenant out."""
@@ -70,3 +72,8 @@ def _why_not_idle(facts: Facts, card: Card, settings: ProbeSettings) -> str | No
     if quiet_since_s is None or facts.now_s - quiet_since_s < settings.idle_s:
         return "busy"
     return None
+
+
+def cpus_are_idle(load: float, cpus: int) -> bool:
+    """Return whether a host with ``cpus`` CPUs and a load average of ``load`` has them free for a probe."""
+    return load <= MOST_IDLE_LOAD * cpus

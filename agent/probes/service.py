@@ -1,5 +1,6 @@
 """The probe service: what runs when on which card, whether it may, and what came of it."""
 
+import os
 import threading
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -21,6 +22,7 @@ from agent.probes.job import Job
 from agent.probes.memory import why_not_host
 from agent.probes.outcome import Failure, failed_result
 from agent.probes.plan import DAY_S, JUDGED, SUSPICION_DELAYS_S, SUSPICION_RUNS, Plan, plans
+from agent.probes.policy import cpus_are_idle
 from agent.probes.runner import ProbeRunner
 from agent.probes.schedule import Schedule
 from agent.probes.tenants import tenants
@@ -202,7 +204,12 @@ class ProbeService:
             )
 
     def _run_plan(self, uuid: str, plan: Plan, trigger: str) -> None:
-        """Run a plan on a device if it may be run now, else count why not."""
+        """Run a plan on a device if it may be run now, else count why not.
+
+        What needs the whole node runs on its first card, whichever that is by now.
+        """
+        if plan.whole_node and self._cards.all():
+            uuid = self._cards.all()[0].identity.uuid
         reason = self._why_not_plan(uuid, plan, trigger)
         if reason:
             self._skip(plan.requests, uuid, reason, trigger)
@@ -220,15 +227,20 @@ class ProbeService:
             self._run_plan(uuid, JUDGED, "suspicion")
 
     def _why_not_plan(self, uuid: str, plan: Plan, trigger: str) -> str | None:
-        if self._backoff.holds(self._clock.monotonic_s()):
+        if self._backoff.holds(uuid, self._clock.monotonic_s()):
             return "environment_backoff"
         if uuid != "cpu":
             reason = self.why_not(uuid, scheduled=trigger == "schedule")
             if reason:
                 return reason
-        if plan.whole_node and any(self.why_not(card.identity.uuid, scheduled=False) for card in self._cards.all()):
+        if plan.whole_node and not self._node_is_idle():
             return "host_busy"
         return why_not_host(self._settings.host_memory_mib)
+
+    def _node_is_idle(self) -> bool:
+        cards = self._cards.all()
+        at_rest = not any(self.why_not(card.identity.uuid, scheduled=False) for card in cards)
+        return at_rest and cpus_are_idle(os.getloadavg()[0], os.cpu_count() or 1)
 
     def _run(self, job: Job, on_event: Callable[[ChildEvent], None]) -> tuple[ProbeRecord, ...]:
         """Run one child and account for it."""
@@ -241,7 +253,7 @@ class ProbeService:
         if job.card:
             self._counts.worked(job.card.identity.index, uuid, outcome.busy_s, now_s)
         self._counts.used_cpu(outcome.cpu_s)
-        self._backoff.learn([record.result for record in outcome.records], now_s)
+        self._backoff.learn(uuid, [record.result for record in outcome.records], now_s)
         for record in outcome.records:
             self._finish(record)
         return outcome.records

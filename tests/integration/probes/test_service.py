@@ -11,10 +11,10 @@ import pytest
 from agent.clock import SystemClock
 from agent.config.settings import PipelineSettings, ProbeSettings
 from agent.model.probe import ProbeRecord, ProbeRequest
-from agent.model.snapshot import Snapshot
+from agent.model.snapshot import GpuProcess, Snapshot
 from agent.probes.service import ProbeService
 from tests.integration.probes.conftest import CARD_UUID, STUB
-from tests.integration.probes.sources import LiveSource
+from tests.integration.probes.sources import RESTING, LiveSource
 from tests.integration.probes.test_schedule import wait_for
 
 QUICK = ProbeSettings(
@@ -222,3 +222,21 @@ def test_asked_for_run_on_an_unknown_card_says_so(node: Node) -> None:
     node.start(msgspec.structs.replace(QUICK, enabled=False))
     (record,) = node.service.run_now(HANG, "GPU-unknown", "command", lambda _event: None)
     assert (record.result.status, record.result.reason) == ("skipped", "no_telemetry")
+
+
+def test_pipeline_waits_for_every_card(node: Node) -> None:
+    """One busy neighbour is enough to leave the node's CPUs alone."""
+    busy = msgspec.structs.replace(
+        RESTING,
+        identity=msgspec.structs.replace(RESTING.identity, index=1, uuid="GPU-busy"),
+        processes=(GpuProcess(1, "compute", 1),),
+    )
+    node.start(msgspec.structs.replace(QUICK, daily=True, first_delay_s=0.0, interval_s=5.0))
+
+    def tick() -> bool:
+        now_s = node.clock.monotonic_s()
+        node.service.observe(Snapshot(now_s, node.clock.wall_s(), cards=(RESTING, busy)))
+        time.sleep(0.1)
+        return ("pipeline", "skipped", "host_busy") in node.words()
+
+    wait_for(tick, 30.0)

@@ -8,7 +8,7 @@ import pytest
 from agent.config.settings import ProbeSettings
 from agent.model.vocabulary import PROBE_REASONS
 from agent.probes.idle import Rest
-from agent.probes.policy import Facts, why_not
+from agent.probes.policy import Facts, cpus_are_idle, why_not
 from tests.unit.agent.probes.cards import MIB, UUID, card
 
 NOW_S = 1000.0
@@ -80,3 +80,9 @@ def test_another_card_paused_or_given_away_changes_nothing() -> None:
 def test_pause_explains_more_than_missing_readings() -> None:
     """A paused card is not read; the pause is what an operator wants to see."""
     assert judged(paused={UUID}, card=card(lost="GPU_IS_LOST")) == "maintenance"
+
+
+def test_cpus_at_work_are_not_idle() -> None:
+    """The pipeline probe would measure what others leave it."""
+    assert cpus_are_idle(3.0, 16)
+    assert not cpus_are_idle(4.0, 16)
