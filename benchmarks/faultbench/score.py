@@ -31,7 +31,7 @@ class RuleScore(msgspec.Struct):
     """Runs in which it held without being asked for."""
     lingered: int = 0
     """Runs in which it held on after its cause was gone."""
-    seconds: list[float] = []
+    seconds: list[float] = msgspec.field(default_factory=list)
 
     @property
     def recall(self) -> float | None:
@@ -50,15 +50,15 @@ class Score(msgspec.Struct):
     rules: dict[str, RuleScore]
     runs: int = 0
     healthy_runs: int = 0
-    false_alarms: Counter[str] = Counter()
+    false_alarms: Counter[str] = msgspec.field(default_factory=Counter)
     """Alarms that nobody asked for, by scenario and rule."""
-    missed: Counter[str] = Counter()
-    confusion: Counter[tuple[str, str]] = Counter()
+    missed: Counter[str] = msgspec.field(default_factory=Counter)
+    confusion: Counter[tuple[str, str]] = msgspec.field(default_factory=Counter)
     """True and said state at the end."""
     healthy_alarmed: int = 0
-    baseline_found: Counter[str] = Counter()
-    baseline_healthy_alarmed: Counter[str] = Counter()
-    baseline_families: dict[str, Counter[str]] = {}
+    baseline_found: Counter[str] = msgspec.field(default_factory=Counter)
+    baseline_healthy_alarmed: Counter[str] = msgspec.field(default_factory=Counter)
+    baseline_families: dict[str, Counter[str]] = msgspec.field(default_factory=lambda: defaultdict(Counter))
     rule_errors: int = 0
 
     @property
@@ -74,7 +74,7 @@ class Score(msgspec.Struct):
 
 def score(results: Iterable[tuple[Scenario, Run]]) -> Score:
     """Score every run."""
-    total = Score(rules=defaultdict(RuleScore), baseline_families=defaultdict(Counter))
+    total = Score(rules=defaultdict(RuleScore))
     for scenario, run in results:
         total.runs += 1
         total.rule_errors += run.rule_errors

@@ -11,6 +11,9 @@ SPAN_S = 6 * 3600.0
 LEAST_S = 600.0
 """History without which no rate is named."""
 
+LEAST_ERRORS = 40
+"""Fewer may be chance."""
+
 
 def judge(view: CardView, thresholds: VerdictSettings) -> Conclusion | None:
     """Return ``ok`` with cause ``outlier`` where the hourly rate is high and far above the peers'.
@@ -20,7 +23,7 @@ def judge(view: CardView, thresholds: VerdictSettings) -> Conclusion | None:
     limits = thresholds.memory
     rate = hourly_rate(view.minutes)
     least = limits.corrected_per_hour * (0.5 if NAME in view.held else 1.0)
-    if rate is None or rate < least:
+    if rate is None or rate < least or not enough(view.minutes):
         return None
     peers = [found for peer in view.peers if (found := hourly_rate(peer.minutes)) is not None]
     usual = statistics.median(peers) if peers else 0.0
@@ -47,6 +50,11 @@ def hourly_rate(minutes: Window) -> float | None:
     if rate is None or len(minutes.values(keys.ECC_CORRECTED, LEAST_S)) * minutes.step_s < LEAST_S:
         return None
     return rate * 3600.0
+
+
+def enough(minutes: Window) -> bool:
+    """Return whether there were errors enough to tell their rate from chance."""
+    return (minutes.increase(keys.ECC_CORRECTED, SPAN_S) or 0.0) >= LEAST_ERRORS
 
 
 RULE = CardRule(NAME, judge, inputs="minutes")

@@ -44,6 +44,12 @@ def test_an_outlier_has_many_and_many_times_its_peers(mine: float, peers: tuple[
 
 def test_what_is_an_outlier_stays_one_until_half() -> None:
     """No flapping at the threshold."""
-    assert ecc_corrected.judge(with_rate(80), THRESHOLDS) is None
-    assert ecc_corrected.judge(with_rate(80, held=True), THRESHOLDS) is not None
-    assert ecc_corrected.judge(with_rate(40, held=True), THRESHOLDS) is None
+    assert ecc_corrected.judge(with_rate(80, minutes=60), THRESHOLDS) is None
+    assert ecc_corrected.judge(with_rate(80, minutes=60, held=True), THRESHOLDS) is not None
+    assert ecc_corrected.judge(with_rate(40, minutes=90, held=True), THRESHOLDS) is None
+
+
+def test_a_handful_of_errors_is_no_rate() -> None:
+    """Twenty in ten minutes may be chance."""
+    assert ecc_corrected.judge(with_rate(150, minutes=12), THRESHOLDS) is None
+    assert ecc_corrected.judge(with_rate(150, minutes=30), THRESHOLDS) is not None
