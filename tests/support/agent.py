@@ -35,8 +35,12 @@ class AgentProcess:
         config: str = "",
         environ: Mapping[str, str] | None = None,
         arguments: tuple[str, ...] = (),
+        program: tuple[str, ...] = (str(ROOT / "heatsoak.py"),),
     ) -> None:
-        """Start it; ``directory`` takes its configuration, the TOML text ``config``, and its state."""
+        """Start it; ``directory`` takes its configuration, the TOML text ``config``, and its state.
+
+        ``program`` is what the interpreter runs.
+        """
         self.state_dir = directory / "state"
         self.config_path = directory / "heatsoak.toml"
         self.config_path.write_text(config)
@@ -47,7 +51,7 @@ class AgentProcess:
         self.process = subprocess.Popen(
             [
                 sys.executable,
-                str(ROOT / "heatsoak.py"),
+                *program,
                 "--config",
                 str(self.config_path),
                 "--state-dir",
@@ -149,9 +153,12 @@ def running_agent(
     config: str = "",
     environ: Mapping[str, str] | None = None,
     arguments: tuple[str, ...] = (),
+    program: tuple[str, ...] = (str(ROOT / "heatsoak.py"),),
 ) -> Iterator[AgentProcess]:
     """Start an agent, wait until it serves, and end it afterwards whatever happened."""
-    agent = AgentProcess(directory, scenario=scenario, config=config, environ=environ, arguments=arguments)
+    agent = AgentProcess(
+        directory, scenario=scenario, config=config, environ=environ, arguments=arguments, program=program
+    )
     try:
         agent.await_start()
         yield agent
