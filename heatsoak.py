@@ -45,6 +45,7 @@ from exporters.web.site import build_site
 _STALE_TICKS: Final = 3
 _COMMANDS: Final = {
     "check": ("agent.verdicts.check:check", "One line per card from the running agent; exit code for scripts."),
+    "doctor": ("agent.doctor.command:doctor", "What stands between this machine and numbers that can be trusted."),
     "probe": ("agent.probes.command:probe", "Run one probe now, or --quick to judge the idle cards."),
     "record": ("agent.nvml.command:record", "Save what the cards say to a file, to be played with run --replay."),
     "pause": ("agent.operator:pause", "Let go of cards: for a reset, MIG mode, a driver upgrade."),
@@ -110,6 +111,7 @@ class Agent:
         self._source.pause(self._maintenance.paused())
         self._server.start()
         self._control.start()
+        self._probes.remember(self._store.probes())
         self._probes.start()
         _log.info("agent_started", version=version(), addresses=self._server.addresses)
         self._notifier.ready(f"serving on {', '.join(self._server.addresses)}")
@@ -162,6 +164,7 @@ class Agent:
             self._daemon.base = _base(settings)
             self._daemon.host = build(settings.host, self._clock)
             self._judge.configure(settings)
+            self._probes.reconfigure(settings.probe, settings.pipeline)
             self._settings = settings
             _log.info("reloaded")
         self._notifier.ready("serving")

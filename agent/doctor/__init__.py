@@ -1,0 +1,1 @@
+"""What stands between heatsoak and trustworthy numbers on this machine, one check at a time."""

@@ -1,0 +1,37 @@
+"""The support archive holds what helps and nothing that names a machine."""
+
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from agent.doctor.bundle import BundleError, redacted, write_bundle
+
+_UUID = "GPU-3c80bafb-0000-4000-8000-58a4023e4c87"
+
+
+def test_uuids_addresses_names_and_secrets_are_left_out() -> None:
+    """The same card keeps the same mask; loopback stays; the value of a secret goes."""
+    text = f"{_UUID} again {_UUID} at 10.1.2.3 and 127.0.0.1 on gpu-node-7\n"
+    text += 'password_file = "/etc/pw"\nserial 1650012345678'
+    got = redacted(text, ["gpu-node-7", "1650012345678", ""])
+    assert got == (
+        "GPU-masked-0 again GPU-masked-0 at (address) and 127.0.0.1 on (name)\n"
+        "password_file = (left out)\nserial (name)"
+    )
+
+
+def test_the_archive_holds_documents_and_recording(tmp_path: Path) -> None:
+    """Texts redacted, the recording as it is."""
+    path = tmp_path / "bundle.tgz"
+    write_bundle(path, {"facts.json": f'"{_UUID}"'}, b"line\n", [])
+    with tarfile.open(path) as archive:
+        held = {name: archive.extractfile(name) for name in archive.getnames()}
+        contents = {name: file.read() for name, file in held.items() if file}
+    assert contents == {"heatsoak/facts.json": b'"GPU-masked-0"', "heatsoak/cards.jsonl": b"line\n"}
+
+
+def test_a_place_that_cannot_be_written_is_one_clear_line(tmp_path: Path) -> None:
+    """The path and the system's reason."""
+    with pytest.raises(BundleError, match="cannot be written: No such file"):
+        write_bundle(tmp_path / "no" / "bundle.tgz", {}, b"", [])
