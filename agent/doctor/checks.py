@@ -94,7 +94,7 @@ def tensorflow(facts: Facts) -> Iterator[Check]:
 def shared_memory(facts: Facts) -> Iterator[Check]:
     """Say whether /dev/shm is large enough for data loaders."""
     if facts.shm_bytes is None:
-        yield Check("shared memory", "warn", "/dev/shm is not there", "mount a tmpfs there; data loaders need it")
+        yield Check("shared memory", "warn", "not mounted", "mount a tmpfs at /dev/shm; data loaders need it")
     elif facts.shm_bytes < LEAST_SHM_BYTES:
         action = "give the container more (--shm-size, or an emptyDir with medium Memory)"
         yield Check(
