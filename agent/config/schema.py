@@ -16,6 +16,7 @@ from agent.config.settings import Settings
 from agent.errors import ConfigError
 from agent.model.quantities import QUANTITIES
 from agent.model.text import clean_label
+from agent.model.vocabulary import RULE_NAMES
 
 ENVIRONMENT_PREFIX: Final = "HEATSOAK_"
 _UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -198,10 +199,15 @@ def _check_quantity(key: str) -> str:
     return "" if key in known else f"a quantity of docs/METRICS.md ({nearest(key, known)})"
 
 
+def _check_rule(name: str) -> str:
+    return "" if name in RULE_NAMES else f"names of rules ({nearest(name, RULE_NAMES)})"
+
+
 _CHECKS: Final[Mapping[str, Callable[[str], str]]] = MappingProxyType(
     {
         "web.listen": _check_listen,
         "nvml.off": _check_quantity,
+        "verdicts.rules": _check_rule,
         "host.network_exclude": _check_pattern,
         "host.disk_exclude": _check_pattern,
     }

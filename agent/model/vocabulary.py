@@ -35,6 +35,43 @@ NODE_STATES: Final[tuple[NodeState, ...]] = (
     "gpu_missing",
     "host_slow",
 )
+RULE_NAMES: Final[tuple[str, ...]] = (
+    "maintenance",
+    "card_lost",
+    "ecc_uncorrected",
+    "row_remap",
+    "retired_pages",
+    "recovery_action",
+    "xid",
+    "wrong_answer",
+    "degraded",
+    "slow_drift",
+    "below_peers",
+    "below_floor",
+    "fell_together",
+    "pcie_link",
+    "pcie_replay",
+    "nvlink",
+    "low_clocks",
+    "thermal_throttling",
+    "power_brake",
+    "hw_slowdown",
+    "no_telemetry",
+    "probe_failing",
+    "unjudged",
+    "thermal_resistance",
+    "ecc_corrected",
+    "power_cap",
+    "input_bound",
+    "driver_hung",
+    "nvml_down",
+    "fabric_down",
+    "gpu_missing",
+    "probe_environment",
+    "host_slow",
+)
+"""Every rule that judges cards, then every rule that judges the node, as configuration and metrics name them."""
+
 TIER_PERIOD_S: Final[dict[Tier, float]] = {"fast": 1.0, "samples": 2.0, "slow": 10.0, "static": 600.0}
 """How often each tier is read, in seconds; nothing older than three periods is served."""
 

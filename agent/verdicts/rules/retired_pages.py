@@ -2,7 +2,7 @@
 
 from agent.config.settings import VerdictSettings
 from agent.verdicts import keys
-from agent.verdicts.rules.common import confirmed
+from agent.verdicts.rules.common import CONFIRM_S, confirmed
 from agent.verdicts.view import CardRule, CardView, Conclusion
 
 NAME = "retired_pages"
@@ -10,16 +10,16 @@ NAME = "retired_pages"
 
 def judge(view: CardView, thresholds: VerdictSettings) -> Conclusion | None:
     """Return ``faulty`` with cause ``too_many`` or ``pending``."""
-    counts = [view.card.values.get(key) for key in (keys.RETIRED_SINGLE_BIT, keys.RETIRED_DOUBLE_BIT)]
-    known = [count for count in counts if count is not None]
+    spans = [view.recent.covered(key, CONFIRM_S) for key in (keys.RETIRED_SINGLE_BIT, keys.RETIRED_DOUBLE_BIT)]
+    pages = sum(min(values) for values in spans if values)
     limit = thresholds.memory.retired_pages
-    if known and sum(known) >= limit:
+    if pages >= limit:
         return Conclusion(
             state="faulty",
             cause="too_many",
-            summary=f"{sum(known):.0f} pages of the card's memory are retired.",
+            summary=f"{pages:.0f} pages of the card's memory are retired.",
             next_action="Have the card replaced: the table of retired pages is nearly full.",
-            evidence={"pages": sum(known), "threshold_pages": float(limit)},
+            evidence={"pages": pages, "threshold_pages": float(limit)},
         )
     if confirmed(view.recent, keys.RETIRED_PENDING) is not None:
         return Conclusion(

@@ -55,14 +55,14 @@ def test_every_kind_of_value_is_read(tmp_path: Path) -> None:
     path = tmp_path / "c.toml"
     path.write_text(
         'agent.tick_s = 2\n[node]\nexpected_gpus = 8\n[web]\nlisten = [":1", "unix:/run/h.sock"]\n'
-        '[host]\noff = ["network"]\n[verdicts.throttle]\nwindow_s = 5\n[verdicts]\nrules = {a = "off"}\n'
+        '[host]\noff = ["network"]\n[verdicts.throttle]\nwindow_s = 5\n[verdicts]\nrules = {xid = "off"}\n'
     )
     loaded = load(str(path), {})
     assert loaded.agent == AgentSettings(tick_s=2.0)
     assert loaded.node == NodeSettings(expected_gpus=8)
     assert loaded.web == WebSettings(listen=(":1", "unix:/run/h.sock"))
     assert loaded.host == HostSettings(off=("network",))
-    assert (loaded.verdicts.throttle.window_s, loaded.verdicts.rules) == (5.0, {"a": "off"})
+    assert (loaded.verdicts.throttle.window_s, loaded.verdicts.rules) == (5.0, {"xid": "off"})
 
 
 def test_all_faults_are_told_at_once_each_with_its_place(tmp_path: Path) -> None:
@@ -146,14 +146,14 @@ def test_the_environment_goes_before_the_file(tmp_path: Path) -> None:
         "HEATSOAK_AGENT_TICK_S": "0.5",
         "HEATSOAK_PROBE_ENABLED": "false",
         "HEATSOAK_HOST_OFF": "",
-        "HEATSOAK_VERDICTS_RULES": "a=off, b=on",
+        "HEATSOAK_VERDICTS_RULES": "xid=off, nvlink=on",
         "HEATSOAK_VERDICTS_THROTTLE_WINDOW_S": "7",
     }
     loaded = load(str(path), environ)
     assert loaded.node == NodeSettings(rack="null", position="file")
     assert loaded.web.listen == (":1", "[::]:2")
     assert (loaded.agent.tick_s, loaded.probe.enabled, loaded.host.off) == (0.5, False, ())
-    assert loaded.verdicts.rules == {"a": "off", "b": "on"}
+    assert loaded.verdicts.rules == {"xid": "off", "nvlink": "on"}
     assert loaded.verdicts.throttle.window_s == 7.0
 
 
@@ -234,3 +234,9 @@ def test_every_quantity_can_be_switched_off_and_nothing_else(tmp_path: Path) -> 
     (fault,) = faults_of(tmp_path, '[nvml]\noff = ["xyzzy"]\n')
     assert fault.startswith("heatsoak.toml:2: nvml.off: must be a quantity of docs/METRICS.md (")
     assert fault.endswith(", not 'xyzzy'")
+
+
+def test_a_rule_that_does_not_exist_is_named_with_the_nearest() -> None:
+    """A misspelt rule would stay switched on without a word."""
+    with pytest.raises(ConfigError, match="did you mean thermal_throttling"):
+        load(None, {"HEATSOAK_VERDICTS_RULES": "thermal_throtling=off"}, Path("/nonexistent"))

@@ -19,8 +19,10 @@ from agent.config.settings import (
     VerdictSettings,
     WebSettings,
 )
+from agent.model.vocabulary import RULE_NAMES
 
 SAMPLE = Path(__file__).parents[4] / "deploy" / "heatsoak.sample.toml"
+
 TEXT = st.text(st.characters(exclude_categories=("Cc", "Cs")), max_size=20)
 SETTINGS = st.builds(
     Settings,
@@ -33,7 +35,9 @@ SETTINGS = st.builds(
     ),
     host=st.builds(HostSettings, network_exclude=TEXT.map(re.escape)),
     probe=st.builds(ProbeSettings, enabled=st.booleans(), jitter=st.floats(0, 1)),
-    verdicts=st.builds(VerdictSettings, rules=st.dictionaries(TEXT, st.sampled_from(["off", "shadow", "on"]))),
+    verdicts=st.builds(
+        VerdictSettings, rules=st.dictionaries(st.sampled_from(RULE_NAMES), st.sampled_from(["off", "shadow", "on"]))
+    ),
 )
 
 

@@ -2,7 +2,7 @@
 
 import pkgutil
 
-from agent.model.vocabulary import CARD_STATES, NODE_STATES, WORKLOAD_STATES
+from agent.model.vocabulary import CARD_STATES, NODE_STATES, RULE_NAMES, WORKLOAD_STATES
 from agent.verdicts import rules
 from agent.verdicts.registry import CARD_RULES, NODE_RULES
 from agent.verdicts.view import CardRule, NodeRule
@@ -30,3 +30,8 @@ def test_the_vocabularies_do_not_overlap_beyond_ok() -> None:
     """A finding's state tells whether it is about card, workload or node."""
     assert set(CARD_STATES) & set(NODE_STATES) == {"ok"}
     assert set(CARD_STATES) & set(WORKLOAD_STATES) == {"ok"}
+
+
+def test_the_vocabulary_names_every_rule() -> None:
+    """Configuration and metrics know a rule by it."""
+    assert tuple(rule.name for rule in EVERY) == RULE_NAMES

@@ -29,3 +29,10 @@ def test_some_retired_pages_and_cards_without_any_are_fine() -> None:
 
     assert retired_pages.judge(view_of(steady(some)), THRESHOLDS) is None
     assert retired_pages.judge(view_of(steady({"power_watts": 1.0})), THRESHOLDS) is None
+
+
+def test_one_garbled_count_is_no_full_table() -> None:
+    """It must stand in two readings."""
+    rows = [*steady(busy_values(retired_pages_single_bit=1.0)), *steady(busy_values(retired_pages_single_bit=9e9), 10)]
+
+    assert retired_pages.judge(view_of(rows), THRESHOLDS) is None
