@@ -39,7 +39,7 @@ class Store:
 
     def __init__(self, directory: Path, clock: Clock, opener: Connect = connect) -> None:
         """Open the state in ``directory``, made if missing; see ``open`` for what may go wrong."""
-        self._path = directory / DATABASE_NAME
+        self.path = directory / DATABASE_NAME
         self._clock = clock
         self._opener = opener
         self._mutex = threading.RLock()
@@ -137,7 +137,7 @@ class Store:
         with self._mutex:
             known = [card.identity.uuid for card in self.inventory()]
             if uuid not in known:
-                raise StateError(f"{uuid}: no such card in {self._path}; known are: {', '.join(known) or 'none'}")
+                raise StateError(f"{uuid}: no such card in {self.path}; known are: {', '.join(known) or 'none'}")
             if self._trouble is not None:
                 raise StateError(f"{uuid}: cannot be forgotten while the state is not on disk ({self._detail})")
             self._write(lambda connection: inventory.forget(connection, uuid))
@@ -147,7 +147,7 @@ class Store:
         self._attach()
         if self._trouble not in (None, "newer_version"):
             self._connection.close()
-            self._connection = copy_of(self._path)
+            self._connection = copy_of(self.path)
 
     def _attach(self) -> None:
         """Go over to the file, with all that memory holds; on failure note the trouble and stay in memory."""
@@ -158,41 +158,41 @@ class Store:
         except StateError:
             raise
         except (sqlite3.Error, OSError, NewerFileError) as error:
-            self._note(trouble_of(error, self._path), f"{self._path}: {error}")
+            self._note(trouble_of(error, self.path), f"{self.path}: {error}")
             return
         try:
             merge(memory, file)
         except sqlite3.Error as error:
             file.close()
-            self._note(trouble_of(error, self._path), f"{self._path}: {error}")
+            self._note(trouble_of(error, self.path), f"{self.path}: {error}")
             return
         memory.close()
         self._connection = file
         if self._trouble is not None:
-            _log.info("state_durable_again", path=str(self._path))
+            _log.info("state_durable_again", path=str(self.path))
         self._trouble, self._detail = None, ""
 
     def _open_or_replace(self) -> sqlite3.Connection:
         """Open the file; a damaged one is set aside for a new one with the rows that can still be read."""
-        self._path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+        self.path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
         if self._lock is None:
-            self._lock = DirectoryLock(self._path.with_name(LOCK_NAME))
-        if self._path.exists() and self._path.stat().st_size == 0:
-            _log.warning("state_file_empty", path=str(self._path))
+            self._lock = DirectoryLock(self.path.with_name(LOCK_NAME))
+        if self.path.exists() and self.path.stat().st_size == 0:
+            _log.warning("state_file_empty", path=str(self.path))
         try:
-            return open_file(self._path, self._opener)
+            return open_file(self.path, self._opener)
         except sqlite3.Error as error:
-            if trouble_of(error, self._path) != "damaged":
+            if trouble_of(error, self.path) != "damaged":
                 raise
             return self._replace(error)
 
     def _replace(self, error: sqlite3.Error) -> sqlite3.Connection:
         """Set the damaged file aside and begin a new one with what could be read of it."""
         self._errors["damaged"] += 1
-        saved = copy_of(self._path)
-        self._set_aside = str(set_aside(self._path, self._clock.wall_s()))
-        _log.warning("state_file_set_aside", path=str(self._path), moved_to=self._set_aside, error=str(error))
-        file = open_file(self._path, self._opener)
+        saved = copy_of(self.path)
+        self._set_aside = str(set_aside(self.path, self._clock.wall_s()))
+        _log.warning("state_file_set_aside", path=str(self.path), moved_to=self._set_aside, error=str(error))
+        file = open_file(self.path, self._opener)
         merge(saved, file)
         saved.close()
         return file
@@ -223,9 +223,9 @@ class Store:
         """
         if self._trouble is not None or isinstance(error, _OUR_FAULTS):
             raise error
-        self._note(trouble_of(error, self._path), f"{self._path}: {error}")
+        self._note(trouble_of(error, self.path), f"{self.path}: {error}")
         self._connection.close()
-        self._connection = copy_of(self._path)
+        self._connection = copy_of(self.path)
         self._tried_s = self._clock.monotonic_s()
 
     def _note(self, trouble: StateTrouble, detail: str) -> None:
