@@ -34,6 +34,7 @@ from agent.nvml.recording import ReplaySource
 from agent.nvml.source import CardSource
 from agent.probes.counts import METRICS as PROBE_METRICS
 from agent.probes.service import ProbeService
+from agent.state.actions import Actions
 from agent.state.store import Store
 from agent.wakeup import SignalWakeup
 from exporters.board import Board
@@ -96,7 +97,8 @@ class Agent:
             foreign=self._probes.foreign,
         )  # fmt: skip
         self._control = ControlServer(
-            invocation.control_socket(settings), {"pause": self._on_pause, "resume": self._on_resume}
+            invocation.control_socket(settings),
+            {"pause": self._on_pause, "resume": self._on_resume, **self._state_actions().handlers()},
         )
         self._daemon = Daemon(
             tick_s=settings.agent.tick_s, base=_base(settings), source=self._source,
@@ -183,6 +185,17 @@ class Agent:
         self._maintenance.resume(uuids)
         self._source.resume(uuids)
         return {"uuids": uuids}
+
+    def _state_actions(self) -> Actions:
+        return Actions(
+            self._store, self._clock, lambda: self._judge.limits, present=self._present, changed=self._judge.renew
+        )
+
+    def _present(self) -> frozenset[str] | None:
+        snapshot = self._board.latest()
+        if snapshot is None or not snapshot.nvml.up:
+            return None
+        return frozenset(card.identity.uuid for card in snapshot.cards) | self._maintenance.paused()
 
     def _named(self, request: Mapping[str, Any]) -> list[str]:
         snapshot = self._board.latest()

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from agent.clock import Clock
-from agent.config.settings import Settings
+from agent.config.settings import DegradedSettings, Settings
 from agent.host.cgroups import Cgroups
 from agent.host.files import Tree
 from agent.host.pci import nvidia_bus_ids
@@ -19,6 +19,8 @@ from agent.model.snapshot import CollectorHealth, GpuProcess, Snapshot
 from agent.state.store import Store
 from agent.verdicts.engine import Engine, Judgement, Rules
 from agent.verdicts.references import new_references
+from agent.verdicts.registry import CARD_RULES
+from agent.verdicts.rules import unjudged
 from agent.verdicts.view import Facts
 
 _PROCESSES_EVERY_S: Final = 5.0
@@ -65,12 +67,21 @@ class Judge:
         self._limits = settings.verdicts.degraded
         expected = settings.node.expected_gpus
         self._facts = msgspec.structs.replace(self._facts, expected_gpus=expected if expected >= 0 else None)
-        self._engine = Engine(settings, Rules(), self._store, self._clock)
+        self._engine = Engine(settings, _rules(settings), self._store, self._clock)
 
     def add(self, record: ProbeRecord) -> None:
         """Keep a finished probe; the next judgement knows it."""
         self._store.add_probe(record)
         self._news.set()
+
+    def renew(self) -> None:
+        """Take in what an operator changed in the state; the next judgement knows it."""
+        self._news.set()
+
+    @property
+    def limits(self) -> DegradedSettings:
+        """Return the thresholds in force for slow cards."""
+        return self._limits
 
     def judge(self, snapshot: Snapshot) -> Judgement:
         """Return the verdicts on one tick and ask for probes of the cards that look suspect."""
@@ -130,6 +141,13 @@ class Judge:
             return False
         self._due_s[what] = now_s + period_s
         return True
+
+
+def _rules(settings: Settings) -> Rules:
+    """Return the rules; where probes of cards are switched off, that a card was not probed is no news."""
+    if settings.probe.enabled and settings.probe.device == "gpu":
+        return Rules()
+    return Rules(cards=tuple(rule for rule in CARD_RULES if rule is not unjudged.RULE))
 
 
 def gpus_of_pid(snapshot: Snapshot) -> Mapping[int, tuple[str, ...]]:
