@@ -5,7 +5,7 @@ h11 does the protocol; this module moves the bytes. Whatever the client does cos
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from email.utils import formatdate
 from http import HTTPStatus
 from typing import Final
@@ -21,6 +21,10 @@ MAX_BODY_BYTES: Final = 64 * 1024
 KEEP_ALIVE_S: Final = 120.0
 _CHUNK_BYTES: Final = 64 * 1024
 _CLOSE: Final = ("Connection", "close")
+
+
+class TooSlow(Exception):  # noqa: N818 - what a client is, not a bug
+    """A client took longer than it may over a request or an answer."""
 
 
 class Connection:
@@ -44,28 +48,33 @@ class Connection:
         self._wall_s = wall_s
         self._progress = progress
         self._protocol = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD_BYTES)
-        self.too_slow = False
-        """Whether the client took longer than it may over a request or an answer."""
 
     async def serve(self) -> None:
-        """Answer requests one after another; a client that is too slow is cut off.
+        """Answer requests one after another until the client has no more.
 
         Raises:
             OSError: the client is gone.
+            TooSlow: it was cut off.
         """
-        allowed_s = self._timeout_s
-        while await self._exchange(allowed_s):
+        with self._deadline(self._timeout_s):
+            await self._first_bytes()
+        while await self._exchange():
             self._protocol.start_next_cycle()
-            allowed_s = KEEP_ALIVE_S
+            with suppress(TooSlow), self._deadline(KEEP_ALIVE_S):
+                await self._first_bytes()
         with self._deadline(self._timeout_s):
             self._writer.close()
             await self._writer.wait_closed()
 
-    async def _exchange(self, allowed_s: float) -> bool:
+    async def _first_bytes(self) -> None:
+        if not self._protocol.trailing_data[0]:
+            await self._receive()
+
+    async def _exchange(self) -> bool:
         """Answer one request; return whether another may follow."""
         method = ""
         try:
-            request = await self._request(allowed_s)
+            request = await self._request()
             if request is None:
                 return False
             method = request.method
@@ -82,25 +91,26 @@ class Connection:
 
     @contextmanager
     def _deadline(self, seconds: float) -> Iterator[None]:
-        """Cut the connection off where the block is not left in time."""
-        timer = asyncio.get_running_loop().call_later(seconds, self._cut_off)
+        """Cut the connection off where the block is not left in time, which raises ``TooSlow``."""
+        expired: list[bool] = []
+
+        def cut_off() -> None:
+            expired.append(True)
+            self._writer.transport.abort()
+
+        timer = asyncio.get_running_loop().call_later(seconds, cut_off)
         try:
             yield
+        except (OSError, h11.RemoteProtocolError):
+            if not expired:
+                raise
         finally:
             timer.cancel()
+        if expired:
+            raise TooSlow(f"not done within {seconds:g} s")
 
-    def _cut_off(self) -> None:
-        self.too_slow = True
-        self._writer.transport.abort()
-
-    async def _request(self, allowed_s: float) -> Request | None:
-        """Return the next request, its body read and forgotten; None where the client closes instead.
-
-        Its first bytes may take ``allowed_s``, the rest as long as any request may.
-        """
-        if not self._protocol.trailing_data[0]:
-            with self._deadline(allowed_s):
-                await self._receive()
+    async def _request(self) -> Request | None:
+        """Return the next request, its body read and forgotten; None where the client closes instead."""
         with self._deadline(self._timeout_s):
             head = await self._event()
             if not isinstance(head, h11.Request):

@@ -136,7 +136,7 @@ def decode_document(text: bytes, place: str) -> WebDocument:
     try:
         tree = yaml.load(text, _StrictLoader)  # noqa: S506 - builds plain text, lists and mappings only
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise WebConfigError([f"{place}: no YAML: {' '.join(str(error).split())}"]) from error
+        raise WebConfigError([f"{place}: no YAML: {_without_text(error)}"]) from error
     if tree in (None, ""):
         return WebDocument()
     if unknown := [f"{place}: {fault}" for fault in _unknown_keys(tree, WebDocument, "")]:
@@ -144,10 +144,18 @@ def decode_document(text: bytes, place: str) -> WebDocument:
     try:
         document = msgspec.convert(tree, WebDocument, strict=False)
     except (msgspec.ValidationError, RecursionError) as error:
-        raise WebConfigError([f"{place}: {str(error).replace('`$.', '`').replace('`$`', 'the top level')}"]) from error
+        raise WebConfigError([f"{place}: {str(error).replace('`$.', '`')}"]) from error
     if faults := [f"{place}: {fault}" for fault in _faults(document)]:
         raise WebConfigError(faults)
     return document
+
+
+def _without_text(error: Exception) -> str:
+    """Return what is wrong and where, without the line itself: it may hold a secret."""
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        mark = error.problem_mark
+        return f"{error.problem} (line {mark.line + 1}, column {mark.column + 1})"
+    return " ".join(str(error).split())
 
 
 class _StrictLoader(yaml.BaseLoader):

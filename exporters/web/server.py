@@ -9,12 +9,13 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 import structlog
 
 from exporters.web.config import ConfigSource
-from exporters.web.connection import Connection, Handler
+from exporters.web.connection import Connection, Handler, TooSlow
 from exporters.web.listen import close_listener, describe
 from exporters.web.stats import CutReason, WebStats
 
@@ -28,12 +29,24 @@ _log = structlog.get_logger("web")
 class _Guest:
     """One open connection, and since when it has been waiting for its client."""
 
-    def __init__(self, since_s: float) -> None:
+    def __init__(self, client: socket.socket, since_s: float) -> None:
+        self._client: socket.socket | None = client
         self.since_s = since_s
 
     def wait_from(self, now_s: float) -> None:
         """Note that the client has done its part and a new wait begins."""
         self.since_s = now_s
+
+    def take(self) -> socket.socket:
+        """Hand the socket over to a transport, which closes it from then on."""
+        client, self._client = self._client, None
+        assert client is not None, "taken once"  # noqa: S101 - an invariant, not a check of input
+        return client
+
+    def close(self) -> None:
+        """Close the socket if nobody took it: its task ended before it began."""
+        if self._client is not None:
+            self._client.close()
 
 
 class WebServer:
@@ -115,11 +128,11 @@ class WebServer:
                 continue
             if len(self._guests) >= self._max_connections:
                 self._send_longest_away()
-            guest = _Guest(self._loop.time())
-            task = self._loop.create_task(self._attend(guest, client))
+            guest = _Guest(client, self._loop.time())
+            task = self._loop.create_task(self._attend(guest))
             self._guests[task] = guest
             self._stats.connections = len(self._guests)
-            task.add_done_callback(self._say_goodbye)
+            task.add_done_callback(partial(self._say_goodbye, guest))
 
     def _send_longest_away(self) -> None:
         longest = min(self._guests, key=lambda task: self._guests[task].since_s)
@@ -127,17 +140,18 @@ class WebServer:
         del self._guests[longest]
         self._cut("crowded")
 
-    def _say_goodbye(self, task: asyncio.Task[None]) -> None:
+    def _say_goodbye(self, guest: _Guest, task: asyncio.Task[None]) -> None:
+        guest.close()
         self._guests.pop(task, None)
         self._stats.connections = len(self._guests)
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("web_error", error=repr(error))
 
-    async def _attend(self, guest: _Guest, client: socket.socket) -> None:
+    async def _attend(self, guest: _Guest) -> None:
         """Serve one client; what goes wrong with it is counted and told at debug level only."""
         config = self._config.current()
         try:
-            reader, writer = await self._streams(client, config.tls)
+            reader, writer = await self._streams(guest.take(), config.tls)
         except ssl.SSLError as error:
             self._cut("tls_failed", error)
             return
@@ -158,7 +172,9 @@ class WebServer:
             else:
                 self._cut("certificate_refused")
         except OSError as error:
-            self._cut("too_slow" if connection.too_slow else "client_left", error)
+            self._cut("client_left", error)
+        except TooSlow as error:
+            self._cut("too_slow", error)
         finally:
             writer.transport.abort()
 

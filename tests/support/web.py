@@ -119,7 +119,7 @@ def read_answer(client: socket.socket, *, has_body: bool = True) -> Answer:
 def _more(client: socket.socket) -> bytes:
     data = client.recv(65536)
     if not data:
-        raise ConnectionError("closed before the answer was whole")
+        raise ConnectionError(f"closed by {client.getpeername()} before the answer was whole")
     return data
 
 

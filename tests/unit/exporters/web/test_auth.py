@@ -59,7 +59,7 @@ def test_everything_else_is_refused_every_time(header: str) -> None:
 
 
 def test_the_hash_of_other_tools_is_understood() -> None:
-    """htpasswd writes $2y$."""
+    """The prefix $2y$ is that of htpasswd."""
     users = {"alice": USERS["alice"].replace("$2b$", "$2y$")}
     assert allows(PasswordCheck(), basic("alice", "wonderland"), users)
 
