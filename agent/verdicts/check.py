@@ -24,6 +24,7 @@ NAGIOS_OK, NAGIOS_WARNING, NAGIOS_CRITICAL, NAGIOS_UNKNOWN = 0, 1, 2, 3
 NPD_OK, NPD_PROBLEM, NPD_UNKNOWN = 0, 1, 2
 NPD_CHARACTERS: Final = 80
 """node-problem-detector cuts a plugin's message here by default."""
+NO_CARD: Final = "no NVIDIA card here, and none expected"
 _NAGIOS_WORDS: Final = ("OK", "WARNING", "CRITICAL", "UNKNOWN")
 
 
@@ -35,7 +36,12 @@ def is_bad(status: Status) -> bool:
 def is_unknown(status: Status) -> bool:
     """Return whether a card could not be judged: by its state, the node's, or because the agent stands still."""
     node_hides = status.node.state not in ("ok", "gpu_missing")
-    return not status.fresh or node_hides or any(card.state in (None, "unknown") for card in status.cards)
+    return (
+        not status.fresh
+        or status.starting
+        or node_hides
+        or any(card.state in (None, "unknown") for card in status.cards)
+    )
 
 
 def exit_code(status: Status, *, allow_unknown: bool = False) -> int:
@@ -61,7 +67,7 @@ def lines(status: Status) -> Iterator[str]:
     if status.node.state not in ("ok", None):
         yield _line("node", status.node.state, status.node.since_wall_s, status.node.findings)
     if not status.cards and status.node.state == "ok":
-        yield "no NVIDIA card here, and none expected"
+        yield f"no card known yet: {clean_label(status.nvml.advice)}" if status.starting else NO_CARD
     for card in status.cards:
         yield card_line(card)
 
@@ -107,7 +113,7 @@ def summary(status: Status) -> str:
     if status.node.state not in ("ok", None):
         return f"node {status.node.state}: {_cause(status.node.findings, status.node.state)}"
     if not status.cards:
-        return "no NVIDIA card, none expected"
+        return "no card known yet" if status.starting else NO_CARD
     rank: dict[str, int] = {state: place for place, state in enumerate(CARD_STATES)}
     worst = min(status.cards, key=lambda card: rank[card.state or "unknown"])
     state = worst.state or "unknown"

@@ -109,12 +109,16 @@ def against_peers(standing: Standing, peers: Sequence[Standing], limits: Degrade
 
 
 def level_is_shared(one: Standing, neighbours: Neighbours, limits: DegradedSettings) -> bool:
-    """Return whether the card's slow runs began together with those of half the cards that were measured since."""
+    """Return whether half the cards got slow together, of those that did and those measured since and found good.
+
+    A card that was last measured before says nothing: it may have got slow as well.
+    """
     onset_s = one.track.level.onset_wall_s
     if onset_s is None or not one.compared:
         return False
-    witnesses = witnesses_of(one, neighbours, onset_s - limits.together_s)
-    return _half([other.slow_near(onset_s, limits.together_s) for other in witnesses])
+    on_line = [peer[one.line] for peer in neighbours if one.line in peer]
+    fell = [other.slow_near(onset_s, limits.together_s) for other in on_line]
+    return _half([slow for slow, other in zip(fell, on_line, strict=True) if slow or other.measured_since(onset_s)])
 
 
 def drift_is_shared(one: Standing, neighbours: Neighbours) -> bool:

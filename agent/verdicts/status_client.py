@@ -47,13 +47,27 @@ class NodeStatus(msgspec.Struct, frozen=True):
     findings: tuple[Finding, ...] = ()
 
 
+class NvmlStatus(msgspec.Struct, frozen=True):
+    """How the driver fares, as the agent tells of it."""
+
+    up: bool = False
+    error: str = ""
+    advice: str = ""
+
+
 class Status(msgspec.Struct, frozen=True):
     """What the agent says; not ``fresh`` where its loop stands still."""
 
     version: int
     node: NodeStatus
     cards: tuple[CardStatus, ...]
+    nvml: NvmlStatus = NvmlStatus()
     fresh: bool = True
+
+    @property
+    def starting(self) -> bool:
+        """Return whether nothing can be said yet: the driver is being initialised, or hangs there."""
+        return not self.nvml.up and self.nvml.error in ("STARTING", "HUNG") and not self.cards
 
 
 def url_of(settings: Settings) -> str:

@@ -9,9 +9,12 @@ CONFIRM_TICKS = 2
 GOOD_TICKS = 3
 """Ticks in a row without trouble after which a card is back."""
 
+GONE = ("GPU_IS_LOST", "GPU_NOT_FOUND")
+"""NVML's names for a card that fell off the bus."""
+
 
 def judge(view: CardView, _thresholds: VerdictSettings) -> Conclusion | None:
-    """Return ``lost`` with cause ``hung``, ``reset_required`` or ``gone``."""
+    """Return ``lost`` with cause ``hung``, ``reset_required``, ``unreachable`` or ``gone``."""
     if NAME in view.held:
         ticks = view.recent.tail(keys.LOST, GOOD_TICKS)
         lost = ticks is None or any(ticks)
@@ -21,8 +24,8 @@ def judge(view: CardView, _thresholds: VerdictSettings) -> Conclusion | None:
     if not lost:
         return None
     where = view.card.identity.pci_bus_id or f"GPU {view.card.identity.index}"
-    error = view.card.lost.upper()
-    if view.card.hung_s > 0 or "HANG" in error or "HUNG" in error or "TIMEOUT" in error:
+    error = view.card.lost
+    if view.card.hung_s > 0 or error == "HUNG":
         return Conclusion(
             state="lost",
             cause="hung",
@@ -30,12 +33,19 @@ def judge(view: CardView, _thresholds: VerdictSettings) -> Conclusion | None:
             next_action="Look for XIDs in the kernel log; drain the node and reboot it if the card does not return.",
             evidence={"hung_seconds": view.card.hung_s},
         )
-    if "RESET" in error:
+    if error == "RESET_REQUIRED":
         return Conclusion(
             state="lost",
             cause="reset_required",
             summary=f"The card at {where} does not work until it is reset.",
             next_action="Drain the card and reset it (nvidia-smi --gpu-reset).",
+        )
+    if error not in ("", *GONE):
+        return Conclusion(
+            state="lost",
+            cause="unreachable",
+            summary=f"The driver does not let the card at {where} be used: {error}.",
+            next_action="Look for XIDs in the kernel log; reset the card or reboot the node.",
         )
     return Conclusion(
         state="lost",

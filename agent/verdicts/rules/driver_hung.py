@@ -8,10 +8,13 @@ NAME = "driver_hung"
 HUNG_S = 5.0
 """Seconds without an answer from which a call hangs rather than being slow."""
 
+NOT_HUNG = frozenset({"STARTING", "PAUSED", "DISABLED"})
+"""The driver's initialisation may take a minute and has its own deadline."""
+
 
 def judge(view: NodeView, _thresholds: VerdictSettings) -> Conclusion | None:
     """Return ``driver_hung`` while a call hangs and not one card gives values."""
-    if view.nvml.hung_s < HUNG_S or any(card.card.values for card in view.cards):
+    if view.nvml.hung_s < HUNG_S or view.nvml.error in NOT_HUNG or any(card.card.values for card in view.cards):
         return None
     ticks = view.recent.tail(keys.HUNG, 2)
     if ticks is None or not all(ticks):

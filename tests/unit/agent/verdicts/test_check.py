@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import msgspec
 import pytest
 
-from agent.model.snapshot import Snapshot
+from agent.model.snapshot import NvmlHealth, Snapshot
 from agent.model.verdict import Finding, NodeVerdict
 from agent.model.vocabulary import CARD_STATES, CardState, NodeState
 from agent.verdicts import check
@@ -110,7 +110,7 @@ def test_a_node_without_cards_says_so() -> None:
     status = node_with()
 
     assert list(check.lines(status)) == ["no NVIDIA card here, and none expected"]
-    assert (check.exit_code(status), check.summary(status)) == (0, "no NVIDIA card, none expected")
+    assert (check.exit_code(status), check.summary(status)) == (0, "no NVIDIA card here, and none expected")
 
 
 def test_each_card_has_a_line_with_reason_since_when_and_next_action() -> None:
@@ -186,3 +186,12 @@ def test_hostile_text_stays_on_its_line() -> None:
 
     assert all(line.isprintable() for line in check.lines(status))
     assert check.summary(status).isprintable()
+
+
+def test_a_driver_that_is_being_initialised_is_unknown() -> None:
+    """The first seconds after a start are not a node without cards."""
+    status = status_from(snapshot(nvml=NvmlHealth(error="STARTING", advice="the driver is being initialised")))
+
+    assert (check.exit_code(status), check.nagios_code(status), check.npd_code(status)) == (11, 3, 2)
+    assert list(check.lines(status)) == ["no card known yet: the driver is being initialised"]
+    assert check.summary(status) == "no card known yet"

@@ -262,7 +262,7 @@ def test_the_shipped_rules_judge_a_healthy_card_ok() -> None:
 
 def test_the_shipped_rules_find_nothing_without_cards() -> None:
     """A node without a GPU is a normal node."""
-    judgement = [Bench(Rules()).tick(nvml=NvmlHealth(error="NVMLError_LibraryNotFound")) for _ in range(9)][-1]
+    judgement = [Bench(Rules()).tick(nvml=NvmlHealth(error="LIBRARY_NOT_FOUND")) for _ in range(9)][-1]
 
     assert (judgement.node.state, judgement.cards) == ("ok", ())
 
@@ -273,7 +273,7 @@ BROKEN_CARDS = st.lists(
         card_of,
         st.integers(0, 3),
         st.dictionaries(READINGS, st.floats(0, 1e13) | st.sampled_from([0.0, 1.0]), max_size=12),
-        lost=st.sampled_from(["", "", "", "NVMLError_GpuIsLost", "Hang"]),
+        lost=st.sampled_from(["", "", "", "GPU_IS_LOST", "HUNG"]),
         processes=st.integers(0, 2),
     ),
     max_size=4,

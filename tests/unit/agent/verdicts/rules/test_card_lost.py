@@ -10,7 +10,7 @@ from tests.support.views import THRESHOLDS, view_of
 HELD = frozenset({card_lost.NAME})
 
 
-def after(*lost: int, error: str = "NVMLError_GpuIsLost", hung_s: float = 0.0, held: bool = False) -> CardView:
+def after(*lost: int, error: str = "GPU_IS_LOST", hung_s: float = 0.0, held: bool = False) -> CardView:
     """Return a card after ticks in which it was lost (1) or not (0)."""
     rows = [{keys.POWER: 1.0, keys.LOST: float(one)} for one in lost]
     return view_of(rows, lost=error if lost[-1] else "", hung_s=hung_s, held=HELD if held else frozenset())
@@ -19,11 +19,13 @@ def after(*lost: int, error: str = "NVMLError_GpuIsLost", hung_s: float = 0.0, h
 @pytest.mark.parametrize(
     ("error", "hung_s", "cause"),
     [
-        ("NVMLError_GpuIsLost", 0.0, "gone"),
-        ("NVMLError_ResetRequired", 0.0, "reset_required"),
-        ("NVML_ERROR_RESET_REQUIRED", 0.0, "reset_required"),
-        ("Hang", 12.0, "hung"),
-        ("NVMLError_Timeout", 0.0, "hung"),
+        ("GPU_IS_LOST", 0.0, "gone"),
+        ("GPU_NOT_FOUND", 0.0, "gone"),
+        ("RESET_REQUIRED", 0.0, "reset_required"),
+        ("HUNG", 12.0, "hung"),
+        ("HUNG", 0.0, "hung"),
+        ("IRQ_ISSUE", 0.0, "unreachable"),
+        ("CRASHED", 0.0, "unreachable"),
     ],
 )
 def test_the_cause_is_told_from_the_error(error: str, hung_s: float, cause: str) -> None:

@@ -24,6 +24,12 @@ def test_a_slow_call_hangs_not(hung_s: float) -> None:
 
 def test_one_card_that_hangs_is_not_the_driver() -> None:
     """The others still answer: the card's own rule speaks."""
-    cards = [view_of([{}], hung_s=20, lost="Hang"), view_of(steady({"power_watts": 1.0}), index=1)]
+    cards = [view_of([{}], hung_s=20, lost="HUNG"), view_of(steady({"power_watts": 1.0}), index=1)]
 
     assert driver_hung.judge(node_of(cards, hung_s=20), THRESHOLDS) is None
+
+
+def test_a_slow_start_is_no_hang() -> None:
+    """Initialising eight cards takes its time."""
+    assert driver_hung.judge(node_of(up=False, error="STARTING", hung_s=30), THRESHOLDS) is None
+    assert driver_hung.judge(node_of(up=False, error="HUNG", hung_s=30), THRESHOLDS) is not None

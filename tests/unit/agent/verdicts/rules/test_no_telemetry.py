@@ -35,5 +35,5 @@ def test_it_takes_three_telling_ticks_to_be_known_again() -> None:
 
 def test_lost_and_paused_cards_are_silent_for_a_known_reason() -> None:
     """Other rules speak for them."""
-    assert no_telemetry.judge(view_of(steady(SILENT, 9), lost="NVMLError_GpuIsLost"), THRESHOLDS) is None
+    assert no_telemetry.judge(view_of(steady(SILENT, 9), lost="GPU_IS_LOST"), THRESHOLDS) is None
     assert no_telemetry.judge(view_of(steady(SILENT, 9), paused=True), THRESHOLDS) is None

@@ -13,12 +13,8 @@ BUS = ("0000:1b:00.0",)
 @pytest.mark.parametrize(
     ("error", "cause"),
     [
-        ("NVMLError_LibRmVersionMismatch", "version_mismatch"),
-        ("NVML_ERROR_LIB_RM_VERSION_MISMATCH", "version_mismatch"),
-        ("NVMLError_DriverNotLoaded", "driver_not_loaded"),
-        ("NVMLError_LibraryNotFound", "library_missing"),
-        ("NVMLError_NoPermission", "no_permission"),
-        ("NVMLError_Unknown", "other"),
+        *nvml_down.CAUSES.items(),
+        ("UNKNOWN", "other"),
         ("", "other"),
     ],
 )
@@ -32,7 +28,7 @@ def test_a_driver_that_cannot_be_asked_is_one_fault_of_the_node(error: str, caus
 
 def test_a_node_without_a_card_is_a_normal_node() -> None:
     """Nothing on the bus, nothing expected, nothing in the inventory."""
-    assert nvml_down.judge(node_of(up=False, error="NVMLError_LibraryNotFound"), THRESHOLDS) is None
+    assert nvml_down.judge(node_of(up=False, error="LIBRARY_NOT_FOUND"), THRESHOLDS) is None
     assert nvml_down.judge(node_of(up=False, expected_gpus=0), THRESHOLDS) is None
     assert nvml_down.judge(node_of(up=False, expected_gpus=8), THRESHOLDS) is not None
     assert nvml_down.judge(node_of(up=False, inventory=(identity(0),)), THRESHOLDS) is not None
@@ -53,3 +49,9 @@ def test_an_operator_who_paused_every_card_has_taken_the_driver() -> None:
     assert nvml_down.judge(node_of(up=False, inventory=inventory, paused=both), THRESHOLDS) is None
     assert nvml_down.judge(node_of(up=False, inventory=inventory, paused=one), THRESHOLDS) is not None
     assert nvml_down.judge(node_of([view_of([{}])], up=False, paused=one), THRESHOLDS) is None
+
+
+@pytest.mark.parametrize("error", sorted(nvml_down.NOT_DOWN))
+def test_a_driver_that_starts_hangs_or_is_left_alone_is_not_down(error: str) -> None:
+    """Each of these is told elsewhere."""
+    assert nvml_down.judge(node_of(up=False, error=error, pci_bus_ids=BUS), THRESHOLDS) is None
