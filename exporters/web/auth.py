@@ -77,8 +77,6 @@ class PasswordCheck:
 
     def _remember(self, digest: bytes, answer: asyncio.Future[bool]) -> None:
         self._running.pop(digest, None)
-        if answer.cancelled():
-            return
         memory = self._right if answer.result() else self._wrong
         memory[digest] = True
         if len(memory) > _REMEMBERED:

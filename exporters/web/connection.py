@@ -80,8 +80,6 @@ class Connection:
             method = request.method
             response = await self._handle(request)
         except h11.RemoteProtocolError as error:
-            if self._protocol.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
-                return False
             response = text_response(HTTPStatus(error.error_status_hint), str(error), _CLOSE)
         self._progress()
         with self._deadline(self._timeout_s):

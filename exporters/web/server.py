@@ -95,7 +95,7 @@ class WebServer:
         self._thread.join(timeout_s)
 
     def _run(self) -> None:
-        self._loop.set_exception_handler(_log_stray)
+        self._loop.set_exception_handler(log_stray)
         try:
             self._loop.run_until_complete(self._serve())
         finally:
@@ -119,13 +119,17 @@ class WebServer:
         await asyncio.gather(*self._guests, return_exceptions=True)
 
     async def _welcome(self, listener: socket.socket) -> None:
+        trouble = ""
         while True:
             try:
                 client, _ = await self._loop.sock_accept(listener)
             except OSError as error:
-                _log.warning("accept_failed", address=describe(listener), error=error.strerror)
+                if str(error) != trouble:
+                    _log.warning("accept_failed", address=describe(listener), error=str(error))
+                trouble = str(error)
                 await asyncio.sleep(_ACCEPT_PAUSE_S)
                 continue
+            trouble = ""
             if len(self._guests) >= self._max_connections:
                 self._send_longest_away()
             guest = _Guest(client, self._loop.time())
@@ -194,7 +198,8 @@ class WebServer:
         _log.debug("connection_cut", reason=reason, error=str(error or ""))
 
 
-def _log_stray(_: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+def log_stray(_: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+    """Log what the event loop has to say about a connection that nobody waits for."""
     error = context.get("exception")
     if isinstance(error, OSError):
         _log.debug("connection_error", error=str(error))

@@ -88,6 +88,26 @@ def test_an_unknown_user_costs_as_much_as_a_known_one() -> None:
     assert not auth._matches(b"anything", auth._decoy(USERS).encode())
 
 
+def test_a_hash_that_bcrypt_does_not_take_matches_nothing() -> None:
+    """The schema lets none through; if one came, nobody would be let in."""
+    assert not auth._matches(b"x", b"$2b$04$short")
+
+
+def test_an_answer_that_nobody_waits_for_any_more_is_dropped() -> None:
+    """The server stopped while a password was being checked."""
+    costly = {"alice": bcrypt.hashpw(b"wonderland", bcrypt.gensalt(8)).decode()}
+
+    async def leave() -> None:
+        asked = asyncio.ensure_future(PasswordCheck().allows(basic("alice", "guess"), costly))
+        await asyncio.sleep(0)
+        asked.cancel()
+
+    asyncio.run(leave())
+    for thread in threading.enumerate():
+        if thread.name == "bcrypt":
+            thread.join()
+
+
 def test_equal_questions_are_asked_once() -> None:
     """50 scrapers with one password make one check."""
 

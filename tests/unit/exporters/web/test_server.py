@@ -1,8 +1,11 @@
 """The whole server over real sockets: crowds, TLS, passwords, Unix sockets, start and stop."""
 
+import asyncio
 import socket
 import ssl
 import threading
+import time
+from http import HTTPStatus
 from pathlib import Path
 
 import bcrypt
@@ -11,8 +14,13 @@ from structlog.testing import capture_logs
 
 from agent.config.listen import ListenAddress
 from exporters.errors import WebConfigError
+from exporters.web.config import FixedConfig
 from exporters.web.listen import open_listeners
+from exporters.web.messages import Request, Response, text_response
+from exporters.web.server import WebServer, log_stray
+from exporters.web.stats import WebStats
 from tests.support.certificates import Pair, make_ca, make_cert
+from tests.support.clock import FakeClock
 from tests.support.snapshots import idle_node, mixed_node, sixteen_cards
 from tests.support.web import LOOPBACK, ask, is_closed, read_answer, running_site, tls_client
 from tests.unit.exporters.web.test_auth import basic
@@ -235,6 +243,51 @@ def test_nothing_is_logged_about_clients_that_leave() -> None:
         assert site.ask().status == 200
     assert {entry["log_level"] for entry in logs} <= {"debug", "info"}
     assert [entry["event"] for entry in logs if entry["log_level"] == "info"] == ["web_listening"]
+
+
+def test_a_listener_that_fails_is_told_once_and_costs_no_other() -> None:
+    """The kernel takes one socket away; the other goes on."""
+    with capture_logs() as logs, running_site(idle_node(), addresses=[LOOPBACK, LOOPBACK]) as site:
+        site.listeners[1].shutdown(socket.SHUT_RDWR)
+        end_s = time.monotonic() + 0.35
+        while time.monotonic() < end_s:
+            assert site.ask().status == 200
+    assert [entry["event"] for entry in logs if entry["log_level"] == "warning"] == ["accept_failed"]
+
+
+def test_a_fault_of_our_own_costs_one_connection_and_is_told() -> None:
+    """Whatever breaks in serving one client, the next is served."""
+    (listener,) = open_listeners([LOOPBACK])
+    port = listener.getsockname()[1]
+
+    async def broken(request: Request) -> Response:
+        if request.path == "/broken":
+            raise ZeroDivisionError
+        return text_response(HTTPStatus.OK, "fine")
+
+    server = WebServer(broken, [listener], config=FixedConfig(), stats=WebStats(), wall_s=FakeClock().wall_s)
+    with capture_logs() as logs:
+        server.start()
+        with socket.create_connection(("127.0.0.1", port), 10) as client:
+            client.sendall(b"GET /broken HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert is_closed(client)
+        with socket.create_connection(("127.0.0.1", port), 10) as client:
+            assert ask(client).status == 200
+        server.stop()
+    assert [entry["error"] for entry in logs if entry["event"] == "web_error"] == ["ZeroDivisionError()"]
+
+
+def test_what_the_event_loop_complains_of_reaches_the_log() -> None:
+    """A client's trouble at debug level, anything else as an error."""
+    loop = asyncio.new_event_loop()
+    with capture_logs() as logs:
+        log_stray(loop, {"message": "reset", "exception": ConnectionResetError("gone")})
+        log_stray(loop, {"message": "odd"})
+    loop.close()
+    assert [(entry["event"], entry["log_level"]) for entry in logs] == [
+        ("connection_error", "debug"),
+        ("web_error", "error"),
+    ]
 
 
 def test_stopping_lets_an_answer_under_way_end_and_waits_for_nobody() -> None:
