@@ -12,11 +12,13 @@ from agent.config.settings import Settings, VerdictSettings
 from agent.model.snapshot import Card, Snapshot
 from agent.model.verdict import CardVerdict, Finding, NodeVerdict, RuleMode
 from agent.verdicts.fold import card_state, counting, cover, node_state, without, workload_state
-from agent.verdicts.memory import NODE, Memory
+from agent.verdicts.memory import Memory
 from agent.verdicts.registry import CARD_RULES, NODE_RULES
 from agent.verdicts.since import Documents, Key, SinceTable
 from agent.verdicts.view import CardRule, CardView, Conclusion, Facts, Inputs, NodeRule, NodeView
 
+NODE: Final = "node"
+"""The subject of node rules, where a card's UUID stands for card rules."""
 STATE: Final = "state"
 """Stands for the folded state where a rule's name stands else in the table of transition times."""
 
@@ -68,7 +70,7 @@ class Engine:
         """Return the verdicts on one tick; ``snapshot`` comes without verdicts."""
         due = self._memory.remember(snapshot, facts)
         cards = self._memory.card_views(snapshot, self._held)
-        node = self._memory.node_view(snapshot, cards, self._held)
+        node = self._memory.node_view(snapshot, cards)
         held = {view.card.identity.uuid: self._ask_card(view, due[view.card.identity.uuid]) for view in cards}
         self._held = {**held, NODE: self._ask_node(node)}
         return self._conclude(snapshot)

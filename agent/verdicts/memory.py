@@ -18,8 +18,6 @@ from agent.verdicts.view import CardView, Facts, Inputs, NodeView, ProcessSpan
 _Row = TypeVar("_Row", ProbeRecord, Reference)
 Held = Mapping[str, Mapping[str, object]]
 """What held a tick ago: by subject, then by rule."""
-NODE = "node"
-"""The subject of node rules, where a card's UUID stands for card rules."""
 
 
 class _CardMemory:
@@ -109,7 +107,7 @@ class Memory:
             held=held,
         )
 
-    def node_view(self, snapshot: Snapshot, cards: tuple[CardView, ...], held: Held) -> NodeView:
+    def node_view(self, snapshot: Snapshot, cards: tuple[CardView, ...]) -> NodeView:
         """Return the node's view."""
         facts = self._facts
         return NodeView(
@@ -121,7 +119,6 @@ class Memory:
             pci_bus_ids=facts.pci_bus_ids,
             inventory=facts.inventory,
             paused=facts.paused,
-            held=frozenset(held.get(NODE, ())),
             recent=self._node.window,
             health=snapshot.health,
             probes=facts.probes,

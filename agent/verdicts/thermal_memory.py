@@ -42,11 +42,6 @@ class ThermalMemory:
         self._samples[uuid] = samples
         self._documents.save_document(DOCUMENT, msgspec.json.encode(self._samples))
 
-    def forget(self, uuid: str) -> None:
-        """Drop what belonged to a card that was replaced or serviced."""
-        if self._samples.pop(uuid, None) is not None:
-            self._documents.save_document(DOCUMENT, msgspec.json.encode(self._samples))
-
 
 def _load(documents: Documents) -> Mapping[str, _Samples]:
     """Return what was remembered; nothing where the document is missing or not ours."""

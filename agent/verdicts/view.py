@@ -169,8 +169,6 @@ class NodeView(msgspec.Struct, frozen=True, kw_only=True):
     """Cards that were accepted as belonging to this node."""
     paused: frozenset[str] = frozenset()
     """UUIDs of cards an operator has paused."""
-    held: frozenset[str] = frozenset()
-    """Names of the node rules that held a tick ago."""
     recent: Window = EMPTY_WINDOW
     """At most one row a second, the last 5 minutes, of the node's own keys."""
     health: tuple[CollectorHealth, ...] = ()
