@@ -11,8 +11,8 @@ from benchmarks.faultbench.scenario import load_profiles, load_scenarios
 
 SCENARIOS = load_scenarios()
 RULES = {rule.name for rule in CARD_RULES} | {rule.name for rule in NODE_RULES}
-STATISTICAL = {"below_peers", "below_floor", "fell_together", "host_slow", "unjudged"}
-"""Rules that have a bench of their own, or that say only that nothing is known."""
+STATISTICAL = {"fell_together", "unjudged"}
+"""Said in place of others: by `host_slow` for the node, and while nothing is known."""
 
 
 def test_there_are_enough_and_half_of_them_are_healthy() -> None:
