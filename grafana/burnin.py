@@ -64,7 +64,7 @@ def _progress() -> tuple[Panel, ...]:
 
 
 def _curves() -> tuple[Panel, ...]:
-    slope = of_cards("deriv(heatsoak_temperature_celsius[5m])") + " * 60"
+    slope = of_cards("deriv(heatsoak_gpu_temperature_celsius[5m])") + " * 60"
     last = f"card:heatsoak_probe_value:last{{{CARDS}}}"
     best = f"{last} / max_over_time({last}[$__range])"
     return (
@@ -100,7 +100,7 @@ def _curves() -> tuple[Panel, ...]:
 
 
 def _sums() -> tuple[Panel, ...]:
-    held = "increase(heatsoak_throttle_busy_seconds_total[$__range])"
+    held = "increase(heatsoak_gpu_throttle_busy_seconds_total[$__range])"
     score = f"bottomk(16, card:heatsoak_probe_score:ratio{{{CARDS}}})"
     return (
         Panel(
@@ -136,11 +136,11 @@ def _sums() -> tuple[Panel, ...]:
 
 def _errors() -> Panel:
     rises = (
-        ("uncorrected", 'heatsoak_ecc_errors_total{type="uncorrected", counter="volatile"}', "ECC uncorrected"),
-        ("corrected", 'heatsoak_ecc_errors_total{type="corrected", counter="volatile"}', "ECC corrected"),
-        ("xid", "heatsoak_xid_events_total", "XID"),
-        ("replays", "heatsoak_pcie_replays_total", "PCIe replays"),
-        ("nvlink", "heatsoak_nvlink_errors_total", "NVLink"),
+        ("uncorrected", 'heatsoak_gpu_ecc_errors_total{type="uncorrected", counter="volatile"}', "ECC uncorrected"),
+        ("corrected", 'heatsoak_gpu_ecc_errors_total{type="corrected", counter="volatile"}', "ECC corrected"),
+        ("xid", "heatsoak_gpu_xid_events_total", "XID"),
+        ("replays", "heatsoak_gpu_pcie_replays_total", "PCIe replays"),
+        ("nvlink", "heatsoak_gpu_nvlink_errors_total", "NVLink"),
     )
     queries = tuple(
         Query(of_cards(f"sum by ({CARD}) (increase({metric}[$__range]))"), table=True) for _, metric, _ in rises

@@ -178,9 +178,9 @@ def _circumstances() -> tuple[Panel, ...]:
                 "ECC errors counted by the card itself, remapped rows and retired pages: they stay with the card."
             ),
             queries=(
-                Query(_placed('heatsoak_ecc_errors_total{counter="aggregate"}'), "ECC {{type}}"),
-                Query(_placed("heatsoak_remapped_rows_total"), "remapped rows, {{cause}}"),
-                Query(_placed("heatsoak_retired_pages_total"), "retired pages, {{cause}}"),
+                Query(_placed('heatsoak_gpu_ecc_errors_total{counter="aggregate"}'), "ECC {{type}}"),
+                Query(_placed("heatsoak_gpu_remapped_rows_total"), "remapped rows, {{cause}}"),
+                Query(_placed("heatsoak_gpu_retired_pages_total"), "retired pages, {{cause}}"),
             ),
             empty="This card counts no memory errors: consumer cards have no ECC.",
             unit="none",
@@ -191,8 +191,8 @@ def _circumstances() -> tuple[Panel, ...]:
             title="Temperature and power",
             description="The hottest and hungriest minute in each interval.",
             queries=(
-                Query(_placed("max_over_time(heatsoak_temperature_celsius[$__rate_interval])"), "°C"),
-                Query(_placed("max_over_time(heatsoak_power_watts[$__rate_interval])"), "W"),
+                Query(_placed("max_over_time(heatsoak_gpu_temperature_celsius[$__rate_interval])"), "°C"),
+                Query(_placed("max_over_time(heatsoak_gpu_power_watts[$__rate_interval])"), "W"),
             ),
             empty="No reading in this time.",
             unit="none",
@@ -234,7 +234,7 @@ def _events() -> tuple[Annotation, ...]:
         ),
         Annotation(
             "XID errors",
-            f"heatsoak_xid_last_timestamp_seconds{{{_ONE}}} * 1000",
+            f"heatsoak_gpu_xid_last_timestamp_seconds{{{_ONE}}} * 1000",
             "XID error",
             "{{instance}} GPU {{gpu}}",
             "purple",

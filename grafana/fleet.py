@@ -215,7 +215,7 @@ def _scores() -> tuple[Panel, ...]:
 
 
 def _work() -> tuple[Panel, ...]:
-    duty = f"avg by ({CARD}) (avg_over_time(heatsoak_utilization_ratio[10m]))"
+    duty = f"avg by ({CARD}) (avg_over_time(heatsoak_gpu_utilization_ratio[10m]))"
     finding = 'heatsoak_verdict_active{rule="input_bound", state="input_bound", mode="on"}'
     starving = of_cards(f"{finding} * on ({CARD}) group_left () {duty}")
     shown = {"node": "Node", "gpu": "GPU", "cause": "Cause", "Value": "Duty"}
@@ -268,7 +268,7 @@ def _trends() -> tuple[Panel, ...]:
             kind="timeseries",
             title="GPU power by rack",
             description="Power of all chosen cards, summed by rack; cards that report no power are missing from it.",
-            queries=(Query(f"sum by (rack) ({of_cards('heatsoak_power_watts', 'rack')})", "rack {{rack}}"),),
+            queries=(Query(f"sum by (rack) ({of_cards('heatsoak_gpu_power_watts', 'rack')})", "rack {{rack}}"),),
             empty="None of the chosen cards reports its power.",
             unit="watt",
             low=0,

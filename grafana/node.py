@@ -92,12 +92,12 @@ def _line(title: str, text: str, *queries: Query, unit: str, **more: object) -> 
 
 def temperature() -> Panel:
     """Return temperatures beside the lowest of the cards' own thresholds."""
-    limits = of_cards('heatsoak_temperature_threshold_celsius{threshold=~"slowdown|shutdown"}')
+    limits = of_cards('heatsoak_gpu_temperature_threshold_celsius{threshold=~"slowdown|shutdown"}')
     return _line(
         "Temperature against the cards' own thresholds",
         "Core temperature; dashed, where the driver says so, the lowest temperature at which one of these cards slows "
         "down or shuts down.",
-        Query(of_cards("heatsoak_temperature_celsius"), CARD_LEGEND),
+        Query(of_cards("heatsoak_gpu_temperature_celsius"), CARD_LEGEND),
         Query(f"min by (threshold) ({limits})", "threshold {{threshold}}"),
         unit="celsius",
         overrides=(dashed("^threshold ", RED),),
@@ -110,7 +110,7 @@ def throttle_seconds() -> Panel:
         "Held down while busy",
         "Share of the time in which a card at work was held down, by reason.",
         Query(
-            of_cards("rate(heatsoak_throttle_busy_seconds_total[$__rate_interval])") + " > 0",
+            of_cards("rate(heatsoak_gpu_throttle_busy_seconds_total[$__rate_interval])") + " > 0",
             CARD_LEGEND + " {{reason}}",
         ),
         unit="percentunit",
@@ -124,7 +124,7 @@ def _load() -> tuple[Panel, ...]:
         _line(
             "Utilisation",
             "Share of time with a kernel running. A starved card shows here, a slow one does not.",
-            Query(of_cards("heatsoak_utilization_ratio"), CARD_LEGEND),
+            Query(of_cards("heatsoak_gpu_utilization_ratio"), CARD_LEGEND),
             unit="percentunit",
             low=0,
             high=1,
@@ -132,8 +132,8 @@ def _load() -> tuple[Panel, ...]:
         _line(
             "Power",
             "Power draw; dashed the lowest power limit in force.",
-            Query(of_cards("heatsoak_power_watts"), CARD_LEGEND),
-            Query("min(" + of_cards('heatsoak_power_limit_watts{limit="enforced"}') + ")", "limit in force"),
+            Query(of_cards("heatsoak_gpu_power_watts"), CARD_LEGEND),
+            Query("min(" + of_cards('heatsoak_gpu_power_limit_watts{limit="enforced"}') + ")", "limit in force"),
             unit="watt",
             low=0,
             overrides=(dashed("^limit ", RED),),
@@ -146,7 +146,9 @@ def _load() -> tuple[Panel, ...]:
                 "limit too."
             ),
             Query(
-                of_cards(f'(heatsoak_clock_hertz{{clock="sm"}} / on ({CARD}) heatsoak_clock_max_hertz{{clock="sm"}})'),
+                of_cards(
+                    f'(heatsoak_gpu_clock_hertz{{clock="sm"}} / on ({CARD}) heatsoak_gpu_clock_max_hertz{{clock="sm"}})'
+                ),
                 CARD_LEGEND,
             ),
             unit="percentunit",
@@ -156,7 +158,7 @@ def _load() -> tuple[Panel, ...]:
         _line(
             "Performance state",
             "0 is the highest, 15 the lowest; an idle card may stay at 0.",
-            Query(of_cards("heatsoak_pstate"), CARD_LEGEND),
+            Query(of_cards("heatsoak_gpu_pstate"), CARD_LEGEND),
             unit="none",
             low=0,
             custom={"lineInterpolation": "stepAfter"},
@@ -165,7 +167,9 @@ def _load() -> tuple[Panel, ...]:
         _line(
             "Memory in use",
             "Device memory in use as a share of what is installed.",
-            Query(of_cards(f"(heatsoak_memory_used_bytes / on ({CARD}) heatsoak_memory_total_bytes)"), CARD_LEGEND),
+            Query(
+                of_cards(f"(heatsoak_gpu_memory_used_bytes / on ({CARD}) heatsoak_gpu_memory_total_bytes)"), CARD_LEGEND
+            ),
             unit="percentunit",
             low=0,
             high=1,
@@ -176,8 +180,8 @@ def _load() -> tuple[Panel, ...]:
                 "Share of time the tensor cores worked, and of the memory bandwidth in use, where the driver counts "
                 "it (GPM)."
             ),
-            Query(of_cards("heatsoak_tensor_active_ratio"), CARD_LEGEND + " tensor"),
-            Query(of_cards("heatsoak_dram_active_ratio"), CARD_LEGEND + " memory"),
+            Query(of_cards("heatsoak_gpu_tensor_active_ratio"), CARD_LEGEND + " tensor"),
+            Query(of_cards("heatsoak_gpu_dram_active_ratio"), CARD_LEGEND + " memory"),
             unit="percentunit",
             empty="The driver offers no GPM activity for this card: it comes with data-centre cards since Hopper.",
             low=0,
@@ -196,8 +200,8 @@ def _errors() -> tuple[Panel, ...]:
                 "ECC errors since the driver was loaded; rows that were remapped. Corrected errors one by one are "
                 "harmless."
             ),
-            Query(of_cards('heatsoak_ecc_errors_total{counter="volatile"}'), CARD_LEGEND + " {{type}}"),
-            Query(of_cards("heatsoak_remapped_rows_total") + " > 0", CARD_LEGEND + " remapped, {{cause}}"),
+            Query(of_cards('heatsoak_gpu_ecc_errors_total{counter="volatile"}'), CARD_LEGEND + " {{type}}"),
+            Query(of_cards("heatsoak_gpu_remapped_rows_total") + " > 0", CARD_LEGEND + " remapped, {{cause}}"),
             unit="short",
             empty=reason,
             low=0,
@@ -205,8 +209,8 @@ def _errors() -> tuple[Panel, ...]:
         _line(
             "XID errors and PCIe replays",
             "New XID errors of the driver, and PCIe packets that were sent again, in each interval.",
-            Query(of_cards(f"increase(heatsoak_xid_events_total{rise})"), CARD_LEGEND + " XID"),
-            Query(of_cards(f"increase(heatsoak_pcie_replays_total{rise})"), CARD_LEGEND + " PCIe replays"),
+            Query(of_cards(f"increase(heatsoak_gpu_xid_events_total{rise})"), CARD_LEGEND + " XID"),
+            Query(of_cards(f"increase(heatsoak_gpu_pcie_replays_total{rise})"), CARD_LEGEND + " PCIe replays"),
             unit="short",
             low=0,
         ),
@@ -218,8 +222,8 @@ def _errors() -> tuple[Panel, ...]:
             ),
             Query(
                 of_cards(
-                    f"(heatsoak_pcie_generation * on ({CARD}) heatsoak_pcie_width_lanes / on ({CARD}) "
-                    f"(heatsoak_pcie_generation_max * on ({CARD}) heatsoak_pcie_width_max_lanes))"
+                    f"(heatsoak_gpu_pcie_generation * on ({CARD}) heatsoak_gpu_pcie_width_lanes / on ({CARD}) "
+                    f"(heatsoak_gpu_pcie_generation_max * on ({CARD}) heatsoak_gpu_pcie_width_max_lanes))"
                 ),
                 CARD_LEGEND,
             ),
@@ -230,9 +234,11 @@ def _errors() -> tuple[Panel, ...]:
         _line(
             "NVLink",
             "Payload over all links of a card, and errors on them in each interval.",
-            Query(of_cards("rate(heatsoak_nvlink_transmit_bytes_total[$__rate_interval])"), CARD_LEGEND + " out"),
-            Query(of_cards("rate(heatsoak_nvlink_receive_bytes_total[$__rate_interval])"), CARD_LEGEND + " in"),
-            Query(of_cards(f"increase(heatsoak_nvlink_errors_total{rise})") + " > 0", CARD_LEGEND + " {{kind}} errors"),
+            Query(of_cards("rate(heatsoak_gpu_nvlink_transmit_bytes_total[$__rate_interval])"), CARD_LEGEND + " out"),
+            Query(of_cards("rate(heatsoak_gpu_nvlink_receive_bytes_total[$__rate_interval])"), CARD_LEGEND + " in"),
+            Query(
+                of_cards(f"increase(heatsoak_gpu_nvlink_errors_total{rise})") + " > 0", CARD_LEGEND + " {{kind}} errors"
+            ),
             unit="Bps",
             empty=reason,
             low=0,

@@ -67,7 +67,7 @@ STATE_NUMBER: Final = f"sum by ({CARD}) ({_ranked('heatsoak_card_state', 'state'
 """One number a card: the place of its state in ``STATES_BEST_FIRST``."""
 WORKLOAD_NUMBER: Final = f"sum by ({CARD}) ({_ranked('heatsoak_workload_state', 'state', _places(WORKLOAD_STATES))})"
 """One number a card: the place of its workload's state in ``WORKLOAD_STATES``."""
-REASON_NUMBER: Final = f"max by ({CARD}) ({_ranked('heatsoak_throttle_active', 'reason', _REASON_RANKS)})"
+REASON_NUMBER: Final = f"max by ({CARD}) ({_ranked('heatsoak_gpu_throttle_active', 'reason', _REASON_RANKS)})"
 """One number a card: the weightiest reason that holds its clocks down, as in ``REASON_WORDS``."""
 
 SCORE_STEPS: Final = (Step(None, RED), Step(0.95, ORANGE), Step(0.97, GREEN))

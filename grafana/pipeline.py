@@ -32,7 +32,7 @@ def _duty() -> Panel:
             "Share of time with a kernel running, a minute's mean; dashed the duty below which a card may starve."
         ),
         queries=(
-            Query(of_cards("avg_over_time(heatsoak_utilization_ratio[1m])"), CARD_LEGEND),
+            Query(of_cards("avg_over_time(heatsoak_gpu_utilization_ratio[1m])"), CARD_LEGEND),
             Query(f"max({_evidence('threshold_ratio')})", "threshold"),
         ),
         empty="No card on this node, or the card reports no utilisation.",
@@ -97,7 +97,7 @@ def _causes() -> Panel:
 
 
 def _bound() -> Panel:
-    duty = of_cards(f"avg by ({CARD}) (avg_over_time(heatsoak_utilization_ratio[10m]))")
+    duty = of_cards(f"avg by ({CARD}) (avg_over_time(heatsoak_gpu_utilization_ratio[10m]))")
     starving = f'and on ({CARD}) heatsoak_workload_state{{state="input_bound"}} == 1'
     return Panel(
         kind="bargauge",
