@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Final
 
@@ -75,6 +75,11 @@ class ProbeService:
         self._free = threading.Lock()
         self._ours: tuple[str, float] = ("", 0.0)
         """The card of our last run, and until when its readings may show that run."""
+
+    def remember(self, records: Iterable[ProbeRecord]) -> None:
+        """Take what earlier runs of the agent measured, oldest first; a restart makes no card unprobed."""
+        for record in records:
+            self._last.add(record)
 
     def start(self) -> None:
         """Start the schedule; on the CPU, or as soon as ``observe`` has seen a card, probes follow."""
