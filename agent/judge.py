@@ -15,7 +15,7 @@ from agent.host.pid_namespace import host_pids_visible
 from agent.host.processes import Processes
 from agent.model.probe import ProbeRecord
 from agent.model.process import ProcessReport
-from agent.model.snapshot import CollectorHealth, GpuProcess, Snapshot
+from agent.model.snapshot import CardIdentity, CollectorHealth, GpuProcess, Snapshot
 from agent.state.store import Store
 from agent.verdicts.engine import Engine, Judgement, Rules
 from agent.verdicts.references import new_references
@@ -58,6 +58,7 @@ class Judge:
         self._news = threading.Event()
         self._due_s = {"processes": float("-inf"), "pci": float("-inf"), "store": float("-inf")}
         self._facts = Facts()
+        self._seen: tuple[CardIdentity, ...] = ()
         self._rule_errors: Mapping[str, int] = {}
         self.configure(settings)
         self._refresh_history()
@@ -108,9 +109,11 @@ class Judge:
             changes["processes"] = self._report(snapshot)
         if self._due("pci", now_s, _PCI_EVERY_S):
             changes["pci_bus_ids"] = nvidia_bus_ids(self._sys)
-        if self._due("store", now_s, _TEND_EVERY_S):
+        seen = tuple(card.identity for card in snapshot.cards if not card.lost)
+        if self._due("store", now_s, _TEND_EVERY_S) or seen != self._seen:
+            self._seen = seen
             self._store.tend()
-            self._store.see_cards(tuple(card.identity for card in snapshot.cards if not card.lost))
+            self._store.see_cards(seen)
             changes["inventory"] = tuple(card.identity for card in self._store.inventory())
         self._facts = msgspec.structs.replace(self._facts, **changes)
         if self._news.is_set():

@@ -13,6 +13,10 @@ STARTING: Final = "STARTING"
 PAUSED: Final = "PAUSED"
 DISABLED: Final = "DISABLED"
 MISMATCH: Final = "LIB_RM_VERSION_MISMATCH"
+ONE_CARDS: Final = (
+    "GPU_IS_LOST", "RESET_REQUIRED", "IRQ_ISSUE", "INSUFFICIENT_POWER", "CORRUPTED_INFOROM", "GPU_NOT_FOUND",
+)  # fmt: skip
+"""Error names that speak of one card; any other, said of every card, is the driver refusing."""
 
 _ADVICE: Final[Mapping[str, str]] = MappingProxyType(
     {

@@ -199,7 +199,7 @@ class ReaderClient:
         if isinstance(event, Hello):
             self._store.begin(event, session.skipped)
         elif isinstance(event, CardFound):
-            self._found(event, now_s)
+            self._found(session, event, now_s)
         elif isinstance(event, Values):
             self._answered(event, now_s)
         elif isinstance(event, Ready):
@@ -209,14 +209,20 @@ class ReaderClient:
         elif isinstance(event, Failed):
             self._fail(event.error, "init_failed", now_s)
 
-    def _found(self, card: CardFound, now_s: float) -> None:
+    def _found(self, session: Session, card: CardFound, now_s: float) -> None:
         was_lost = self._store.lost(card.card)
         self._store.found(card)
-        if card.lost:
-            self._absences.leave_out(card.card, card.lost, now_s, now_s)
-            self._tell_lost(card.card, card.lost, was_lost)
+        if card.lost and not session.ready:
+            session.unopened[card.card] = was_lost
+        elif card.lost:
+            self._not_opened(card.card, was_lost, now_s)
         elif self._absences.back(card.card, now_s):
             _log.info("gpu_back", gpu=card.card, uuid=card.uuid, after=was_lost)
+
+    def _not_opened(self, index: int, was_lost: str, now_s: float) -> None:
+        error = self._store.lost(index)
+        self._absences.leave_out(index, error, now_s, now_s)
+        self._tell_lost(index, error, was_lost)
 
     def _tell_lost(self, index: int, error: str, was_lost: str) -> None:
         if error != was_lost:
@@ -238,9 +244,16 @@ class ReaderClient:
 
     def _settled(self, session: Session, now_s: float) -> None:
         self._store.settle()
+        errors = [self._store.lost(index) for index in session.unopened]
         if session.count == 0:
             self._fail(advice.NO_GPU, "init_failed", now_s)
-        elif self._store.indices(self._paused) - session.skipped:
+            return
+        if session.none_opened and not set(errors) & set(advice.ONE_CARDS):
+            self._fail(errors[0], "init_failed", now_s)
+            return
+        for index, was_lost in session.unopened.items():
+            self._not_opened(index, was_lost, now_s)
+        if self._store.indices(self._paused) - session.skipped:
             self._renew()
 
     def _swept(self, session: Session, now_s: float) -> None:

@@ -35,6 +35,8 @@ class Session:
         self.refused: list[str] = []
         """Error names of the cards of which not one call succeeded in this sweep."""
         self.answered = 0
+        self.unopened: dict[int, str] = {}
+        """The cards that could not be opened at the start, and why each was lost before; empty where it was not."""
         self._asked_s: dict[Tier, float] = {}
         self._next_id = 0
 
@@ -120,6 +122,12 @@ class Session:
             self.sweep = None
             if self.good_since_s is None and not self.all_refused:
                 self.good_since_s = now_s
+
+    @property
+    def none_opened(self) -> bool:
+        """Whether there are cards to open and not one of them could be opened."""
+        left_out = sum(index < self.count for index in self.skipped)
+        return 0 < len(self.unopened) == self.count - left_out
 
     @property
     def all_refused(self) -> bool:
