@@ -222,8 +222,8 @@ class DegradedSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Standard deviation, as a share, above which runs scatter too much to make a reference."""
     continuity: Share = 0.015
     """Share by which a reference after a change of driver or TensorFlow may differ from the one before."""
-    together_s: NotNegative = 7200.0
-    """Seconds within which half the node's cards must fall for it to be the host's doing."""
+    witness_s: NotNegative = 7200.0
+    """Seconds a verdict waits for another card of the node to be measured, to tell the card from the host."""
     peers_drop: Share = 0.05
     """Share below its peers from which a card is mentioned."""
     peers_sigma: Positive = 4.0

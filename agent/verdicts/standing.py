@@ -2,7 +2,7 @@
 
 import statistics
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -19,8 +19,6 @@ LEAST_PEERS: Final = 3
 """Peers from which their median tells what the node does to all cards."""
 PEER_AGE_S: Final = 5400.0
 """A peer's measurement this long before says how the node was doing."""
-DRIFT_TOGETHER_S: Final = 86400.0
-"""Drifts that began within this time began together."""
 
 
 class Standing(msgspec.Struct, frozen=True):
@@ -40,15 +38,9 @@ class Standing(msgspec.Struct, frozen=True):
     carried: bool
     """Whether the card was slow under the reference before, and nothing since has settled it."""
 
-    def slow_near(self, wall_s: float, span_s: float) -> bool:
-        """Return whether the card fell within ``span_s`` of ``wall_s`` and has not recovered."""
-        onset_s = self.track.level.onset_wall_s
-        return onset_s is not None and abs(onset_s - wall_s) <= span_s
-
-    def drifted_near(self, wall_s: float, span_s: float) -> bool:
-        """Return whether the card's drift began within ``span_s`` of ``wall_s`` and goes on."""
-        drift = self.track.drift
-        return drift.drifting and drift.onset_wall_s is not None and abs(drift.onset_wall_s - wall_s) <= span_s
+    def median_since(self, wall_s: float, of: Callable[[Measurement], float]) -> float:
+        """Return the median of what the measurements since then show; there is at least one."""
+        return statistics.median(of(one) for one in self.measurements if one.wall_s >= wall_s - RUN_GAP_S)
 
     def measured_since(self, wall_s: float) -> bool:
         """Return whether the card was measured at ``wall_s`` or after, or within the run before."""
@@ -108,25 +100,18 @@ def against_peers(standing: Standing, peers: Sequence[Standing], limits: Degrade
     return follow(differenced, limits)
 
 
-def level_is_shared(one: Standing, neighbours: Neighbours, limits: DegradedSettings) -> bool:
-    """Return whether half the cards got slow together, of those that did and those measured since and found good.
-
-    A card that was last measured before says nothing: it may have got slow as well.
-    """
+def level_is_shared(one: Standing, neighbours: Neighbours) -> bool:
+    """Return whether the card's slow runs are shared by half of the node's cards."""
     onset_s = one.track.level.onset_wall_s
-    if onset_s is None or not one.compared:
-        return False
-    on_line = [peer[one.line] for peer in neighbours if one.line in peer]
-    fell = [other.slow_near(onset_s, limits.together_s) for other in on_line]
-    return _half([slow for slow, other in zip(fell, on_line, strict=True) if slow or other.measured_since(onset_s)])
+    return onset_s is not None and _is_shared(one, neighbours, onset_s, lambda measured: measured.deviation)
 
 
 def drift_is_shared(one: Standing, neighbours: Neighbours) -> bool:
-    """Return whether the card drifts together with half of the cards."""
-    onset_s = one.track.drift.onset_wall_s
-    if onset_s is None or not one.track.drift.drifting or not one.compared:
+    """Return whether the card's drift is shared by half of the node's cards."""
+    drift = one.track.drift
+    if drift.onset_wall_s is None or not drift.drifting:
         return False
-    return _half([peer[one.line].drifted_near(onset_s, DRIFT_TOGETHER_S) for peer in neighbours if one.line in peer])
+    return _is_shared(one, neighbours, drift.onset_wall_s, lambda measured: measured.corrected)
 
 
 def witnesses_of(one: Standing, neighbours: Neighbours, wall_s: float) -> list[Standing]:
@@ -134,10 +119,18 @@ def witnesses_of(one: Standing, neighbours: Neighbours, wall_s: float) -> list[S
     return [peer[one.line] for peer in neighbours if one.line in peer and peer[one.line].measured_since(wall_s)]
 
 
-def _half(others_fell: Sequence[bool]) -> bool:
-    """Return whether this card and those of the others that fell are half of all, and at least two."""
-    fell = 1 + sum(others_fell)
-    return fell >= 2 and 2 * fell >= 1 + len(others_fell)
+def _is_shared(one: Standing, neighbours: Neighbours, onset_s: float, of: Callable[[Measurement], float]) -> bool:
+    """Return whether at least half of the cards that tell, and at least two, were slow since ``onset_s``.
+
+    A neighbour tells if it was measured since, and was slow if it lost at least half of what this card lost,
+    median against median: so that the answer stays the same while they recover one after the other.
+    """
+    if not one.compared:
+        return False
+    lost = one.median_since(onset_s, of)
+    witnesses = witnesses_of(one, neighbours, onset_s)
+    slow = 1 + sum(other.median_since(onset_s, of) <= lost / 2.0 for other in witnesses)
+    return slow >= 2 and 2 * slow >= 1 + len(witnesses)
 
 
 def _standing(line: Line, runs: Sequence[ProbeRecord], view: CardView, limits: DegradedSettings) -> Standing:

@@ -38,12 +38,12 @@ def _on_line(one: Standing, neighbours: Neighbours, view: CardView, limits: Degr
     if one.carried:
         return _carried(one)
     level = one.track.level
-    if not one.compared or level.onset_wall_s is None or level_is_shared(one, neighbours, limits):
+    if not one.compared or level.onset_wall_s is None or level_is_shared(one, neighbours):
         return None
     if not level.degraded:
         return _suspected(one, limits)
     seen_since = witnesses_of(one, neighbours, level.onset_wall_s)
-    waited = view.now_wall_s - level.onset_wall_s > limits.together_s
+    waited = view.now_wall_s - level.onset_wall_s > limits.witness_s
     return _degraded(one, view, limits) if seen_since or waited or not neighbours else _suspected(one, limits)
 
 

@@ -14,7 +14,7 @@ def judge(view: CardView, thresholds: VerdictSettings) -> Conclusion | None:
     own = [one for one in standings(view, limits).values() if one.track.level.onset_wall_s or one.track.drift.drifting]
     neighbours = peers_of(view, limits) if own else []
     for one in own:
-        if level_is_shared(one, neighbours, limits):
+        if level_is_shared(one, neighbours):
             return _together(one, "level", suspect=one.track.level.suspected)
         if drift_is_shared(one, neighbours):
             return _together(one, "drift", suspect=False)

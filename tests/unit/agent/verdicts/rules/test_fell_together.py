@@ -1,6 +1,7 @@
 """Cards that got slow together."""
 
 from agent.config.settings import VerdictSettings
+from agent.verdicts.rules import degraded
 from agent.verdicts.rules.fell_together import judge
 from tests.support.histories import card_view, confirmed, hourly, node
 
@@ -35,3 +36,31 @@ def test_recovered_cards_are_let_go() -> None:
     both = [confirmed(hourly([0.0] * 5, uuid=f"GPU-{n}"), -0.05) for n in range(2)]
     well = [[*one, *hourly([0.0] * 3, uuid=one[0].uuid, start_s=one[-1].wall_s + 3600.0)] for one in both]
     assert [judge(view, SETTINGS) for view in node(*well)] == [None, None]
+
+
+def test_nobody_is_blamed_while_cards_recover_one_after_the_other() -> None:
+    """The first to be measured well again does not accuse those whose turn is later."""
+    slow = [confirmed(hourly([0.0] * 5, uuid=f"GPU-{n}"), -0.06) for n in range(4)]
+    for well in range(1, 5):
+        histories = [
+            [*history, *hourly([0.0] * (3 if n < well else 1), uuid=f"GPU-{n}", start_s=history[-1].wall_s + 3600.0)]
+            for n, history in enumerate(slow)
+        ]
+        assert [degraded.judge(view, SETTINGS) for view in node(*histories)] == [None] * 4
+
+
+def test_a_card_that_lost_more_than_twice_what_the_others_lost_is_blamed_itself() -> None:
+    """The host explains 4 per cent of them, not 10."""
+    cards = [confirmed(hourly([0.0] * 5, uuid=f"GPU-{n}"), -0.10 if n == 0 else -0.04) for n in range(4)]
+    found = [degraded.judge(view, SETTINGS) for view in node(*cards)]
+    assert [one.state if one else "" for one in found] == ["degraded", "", "", ""]
+
+
+def test_a_card_that_stays_slow_when_the_others_are_well_is_blamed_in_the_end() -> None:
+    """Once more than half of what the others measured since is good, they accuse it."""
+    slow = [confirmed(hourly([0.0] * 5, uuid=f"GPU-{n}"), -0.06) for n in range(2)]
+    after = [
+        hourly([-0.06 if n == 0 else 0.0] * 6, uuid=f"GPU-{n}", start_s=slow[0][-1].wall_s + 3600.0) for n in range(2)
+    ]
+    found = [degraded.judge(view, SETTINGS) for view in node(*[[*a, *b] for a, b in zip(slow, after, strict=True)])]
+    assert [one.state if one else "" for one in found] == ["degraded", ""]
