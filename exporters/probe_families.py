@@ -1,7 +1,7 @@
 """What the probes measured, as metric families.
 
-Every series carries ``probe``-identifying labels: device (gpu or cpu), gpu, uuid, and what distinguishes
-figures of one probe: variant, dtype, shape, mode.
+A figure is told apart by device (gpu or cpu), gpu, uuid, variant, dtype, shape and mode, and stays until the
+next good run. How the last run went is told without variant and shape, which a run that failed may not know.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,14 +15,6 @@ from agent.model.text import clean_label
 from exporters.families import Labels, card_labels, gauge, single
 
 Reading = Callable[[ProbeRecord], float | None]
-
-
-def _success(record: ProbeRecord) -> float | None:
-    return None if record.result.status == "skipped" else float(record.result.status == "ok")
-
-
-def _last_good(record: ProbeRecord) -> float | None:
-    return record.wall_s if record.result.status == "ok" else None
 
 
 def _step(record: ProbeRecord) -> float | None:
@@ -44,9 +36,7 @@ def _card(name: str) -> Reading:
 
 
 _READINGS: Final[tuple[tuple[str, str, Reading], ...]] = (
-    ("success", "Whether the last run succeeded; absent where it was skipped.", _success),
-    ("last_run_timestamp_seconds", "When the last run ended.", lambda record: record.wall_s),
-    ("last_good_timestamp_seconds", "When the last run ended, if it succeeded.", _last_good),
+    ("last_good_timestamp_seconds", "When the last good run ended.", lambda record: record.wall_s),
     ("judged", "Whether the value may be compared with a reference.", lambda record: record.judged),
     ("step_seconds", "Median time of one step.", _step),
     ("step_mad_ratio", "Median absolute deviation of the repeats over their median.", _spread),
@@ -65,26 +55,35 @@ _READINGS: Final[tuple[tuple[str, str, Reading], ...]] = (
 )
 
 
-def probe_labels(record: ProbeRecord) -> Labels:
+def figure_labels(record: ProbeRecord) -> Labels:
     """Return the labels that tell one figure from every other of its probe."""
-    device = "cpu" if record.gpu is None else "gpu"
     result = record.result
     details = {"variant": result.variant, "dtype": result.dtype, "shape": result.shape, "mode": result.mode}
-    labels = {"device": device} | card_labels(record.gpu, record.uuid)
-    return labels | {key: clean_label(value) for key, value in details.items()}
+    return _device_labels(record) | {key: clean_label(value) for key, value in details.items()}
+
+
+def _run_labels(record: ProbeRecord) -> Labels:
+    result = record.result
+    labels = {"probe": result.probe} | _device_labels(record)
+    return labels | {"dtype": clean_label(result.dtype), "mode": clean_label(result.mode)}
+
+
+def _device_labels(record: ProbeRecord) -> Labels:
+    return {"device": "cpu" if record.gpu is None else "gpu"} | card_labels(record.gpu, record.uuid)
 
 
 def probes(snapshot: Snapshot) -> Iterator[Family]:
-    """Yield the last value of every probe and the circumstances of its last run."""
-    labelled = [(record, probe_labels(record)) for record in snapshot.probes]
+    """Yield how the last runs went, and the last good value of every figure with its circumstances."""
+    yield from _runs(snapshot)
+    figures = [(record, figure_labels(record)) for record in snapshot.probes if record.result.status == "ok"]
     for kind in PROBE_KINDS.values():
         family = gauge(kind.metric, kind.help)
-        for record, labels in labelled:
+        for record, labels in figures:
             if record.result.probe == kind.name and record.result.value is not None:
                 single(family, record.result.value, labels)
         if family.samples:
             yield family
-    named = [(record, {"probe": record.result.probe} | labels) for record, labels in labelled]
+    named = [(record, {"probe": record.result.probe} | labels) for record, labels in figures]
     for suffix, text, reading in _READINGS:
         family = gauge(f"heatsoak_probe_{suffix}", text)
         for record, labels in named:
@@ -95,6 +94,21 @@ def probes(snapshot: Snapshot) -> Iterator[Family]:
             yield family
     yield from _throttle_shares(named)
     yield from _environments(named)
+
+
+def _runs(snapshot: Snapshot) -> Iterator[Family]:
+    """Yield success and time of the newest run of each probe and data type; one that was skipped is none."""
+    newest: dict[tuple[str, ...], ProbeRecord] = {}
+    for record in sorted(snapshot.probes, key=lambda record: record.wall_s):
+        if record.result.status != "skipped":
+            newest[tuple(_run_labels(record).values())] = record
+    success = gauge("heatsoak_probe_success", "Whether the last run succeeded.")
+    last = gauge("heatsoak_probe_last_run_timestamp_seconds", "When the last run ended.")
+    for record in newest.values():
+        labels = _run_labels(record)
+        single(success, record.result.status == "ok", labels)
+        single(last, record.wall_s, labels)
+    yield from (family for family in (success, last) if family.samples)
 
 
 def _throttle_shares(named: list[tuple[ProbeRecord, Labels]]) -> Iterator[Family]:
