@@ -1,6 +1,6 @@
 """The loop: read cards and host, judge, publish one immutable snapshot a tick."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import msgspec
@@ -9,6 +9,7 @@ import structlog
 from agent.clock import Clock
 from agent.model.metrics import Sample
 from agent.model.probe import ProbeRecord
+from agent.model.reference import Series
 from agent.model.snapshot import CollectorHealth, LoopHealth, Snapshot
 from agent.notify import Notifier
 from agent.nvml.source import CardSource
@@ -44,6 +45,9 @@ class Probes(Protocol):
 
     def records(self) -> tuple[ProbeRecord, ...]:
         """Return the last record of each kind."""
+
+    def values(self) -> Mapping[tuple[str, Series], tuple[float, ...]]:
+        """Return the latest good values of each figure, by the card's UUID and the series."""
 
     def counts(self) -> tuple[Sample, ...]:
         """Return the schedule's counters and gauges."""
@@ -133,6 +137,7 @@ class Daemon:
             health=(*host.health, gpu.health, *self._further_health()),
             loop=self._loop,
             probes=self._probes.records(),
+            probe_history=self._probes.values(),
             probe_counts=self._probes.counts(),
         )
         judgement = self._judge.judge(snapshot)

@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +12,7 @@ from agent.clock import Clock
 from agent.config.settings import PipelineSettings, ProbeSettings
 from agent.model.metrics import Sample
 from agent.model.probe import ChildEvent, ProbeRecord, ProbeRequest
+from agent.model.reference import Series
 from agent.model.snapshot import GpuProcess, Snapshot
 from agent.nvml.source import CardSource
 from agent.probes.backoff import EnvironmentBackoff
@@ -132,6 +133,10 @@ class ProbeService:
     def records(self) -> tuple[ProbeRecord, ...]:
         """Return the last record of each kind."""
         return self._last.all()
+
+    def values(self) -> Mapping[tuple[str, Series], tuple[float, ...]]:
+        """Return the latest good values of each figure, by the card's UUID and the series."""
+        return self._last.values()
 
     def counts(self) -> tuple[Sample, ...]:
         """Return counters and gauges of the schedule."""

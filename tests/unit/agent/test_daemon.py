@@ -1,6 +1,6 @@
 """The loop: its rhythm, what it publishes, what it counts."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import structlog.testing
 
@@ -8,6 +8,7 @@ from agent.daemon import Daemon
 from agent.host.collect import HostReading
 from agent.model.metrics import Sample
 from agent.model.probe import ProbeRecord
+from agent.model.reference import Series
 from agent.model.snapshot import Card, CardIdentity, CollectorHealth, NvmlHealth, Snapshot
 from agent.model.verdict import NodeVerdict
 from agent.notify import Notifier
@@ -71,6 +72,10 @@ class _Parts:
 
     def records(self) -> tuple[ProbeRecord, ...]:
         return ()
+
+    def values(self) -> Mapping[tuple[str, Series], tuple[float, ...]]:
+        """Return no values."""
+        return {}
 
     def counts(self) -> tuple[Sample, ...]:
         return (Sample("heatsoak_probe_running", 0.0),)

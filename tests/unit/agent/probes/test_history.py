@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from agent.model.reference import series_of
 from agent.model.vocabulary import ProbeStatus
 from agent.probes.history import LastRecords
 from tests.support.records import START_S, record
@@ -48,3 +49,18 @@ def test_cards_do_not_mix() -> None:
     last.add(record(START_S, uuid="GPU-b", gpu=1))
     last.add(msgspec.structs.replace(record(START_S), uuid="GPU-a"))
     assert [r.uuid for r in last.all()] == ["GPU-a", "GPU-b"]
+
+
+def test_the_latest_values_of_each_figure_are_kept_for_its_line() -> None:
+    """Oldest first, a bounded number, failures left out; what was handed out does not change."""
+    last = LastRecords()
+    assert last.values() == {}
+    last.add(record(START_S, 1.0))
+    before = last.values()
+    last.add(record(START_S + 1, status="error", reason="oom"))
+    for number in range(2, 60):
+        last.add(record(START_S + number, float(number)))
+    ((key, values),) = last.values().items()
+    assert key == ("GPU-a", series_of(record(START_S).result))
+    assert values == tuple(float(number) for number in range(20, 60))
+    assert list(before.values()) == [(1.0,)]
