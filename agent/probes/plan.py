@@ -25,8 +25,8 @@ class Plan(msgspec.Struct, frozen=True):
 JUDGED: Final = Plan(
     "hourly",
     (
-        ProbeRequest(probe="matmul", dtype="bf16", seconds=3.0),
-        ProbeRequest(probe="resnet50", dtype="bf16", seconds=1.5),
+        ProbeRequest(probe="matmul", dtype="bf16"),
+        ProbeRequest(probe="resnet50", dtype="bf16"),
     ),
 )
 DAILY: Final = Plan(
