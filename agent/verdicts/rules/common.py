@@ -35,9 +35,16 @@ def throttle_share(view: CardView, thresholds: VerdictSettings, rule: str, *reas
     if busy is None or busy < limits.busy_ratio:
         return None
     held = rule in view.held
-    span_s, needed = (2 * limits.window_s, limits.share / 2) if held else (limits.window_s, limits.share)
-    share = max((held_share(view.recent, reason, span_s) or 0.0 for reason in reasons), default=0.0)
+    needed = limits.share / 2 if held else limits.share
+    spans_s = (2 * limits.window_s, limits.window_s) if held else (limits.window_s,)
+    share = max((_first_known(view.recent, reason, spans_s) for reason in reasons), default=0.0)
     return share if share >= needed else None
+
+
+def _first_known(recent: Window, reason: str, spans_s: tuple[float, ...]) -> float:
+    """Return the share over the first of the spans that the past covers; 0 where it covers none."""
+    shares = (held_share(recent, reason, span_s) for span_s in spans_s)
+    return next((share for share in shares if share is not None), 0.0)
 
 
 def confirmed(recent: Window, key: str, at_least: float = 1.0) -> float | None:

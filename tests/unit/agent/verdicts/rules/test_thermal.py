@@ -50,6 +50,13 @@ def test_what_is_no_fault_is_none(values: dict[str, float]) -> None:
     assert thermal.judge(view_of(steady(values)), THRESHOLDS) is None
 
 
+def test_what_holds_goes_on_holding_although_the_past_is_short() -> None:
+    """Half a minute after a start nothing is known of the whole minute that decides about the end."""
+    rows = steady(busy_values(throttle_active_hw_thermal=1.0), seconds=30)
+
+    assert thermal.judge(view_of(rows, held=frozenset({thermal.NAME})), THRESHOLDS) is not None
+
+
 def test_one_sample_is_none() -> None:
     """Nor are two in thirty."""
     rows = [busy_values(throttle_active_hw_thermal=float(n in (40, 50))) for n in range(60)]
