@@ -116,7 +116,7 @@ def transfer(device: str) -> Callable[[Tensor], Tensor]:
 def array_bytes(context: Context) -> int:
     """Return the size of one array: an eighth of the free memory, at most 4 GiB (64 MiB on a CPU)."""
     largest = LARGEST_ARRAY_BYTES if context.machine.on_gpu else CPU_ARRAY_BYTES
-    return min(largest, context.free_bytes() // 8) // 4096 * 4096
+    return max(4096, min(largest, context.free_bytes() // 8) // 4096 * 4096)
 
 
 def _timed(

@@ -102,7 +102,8 @@ def _result(context: Context, measurement: Measurement, side: int, length: int, 
 def choose_side(context: Context, number: NumberFormat) -> int:
     """Return the matrix side: the one asked for, else 8192 (1024 on a CPU), halved until memory and speed allow it.
 
-    Half of the free memory must hold 8 matrices, and one product take at most 0.25 s.
+    Half of the free memory must hold 8 matrices, and a card take at most 0.25 s for a product: what a quarter of the
+    side takes counts 64 times. A CPU's speed is not asked: other processes would decide the side.
     """
     if context.request.size:
         return context.request.size
@@ -110,7 +111,9 @@ def choose_side(context: Context, number: NumberFormat) -> int:
     free_bytes = context.free_bytes() * MEMORY_SHARE
     while side > LEAST_SIDE and MATRICES_HELD * number.item_bytes * side**2 > free_bytes:
         side //= 2
-    while side > LEAST_SIDE and _product_s(context, side // 4, number) * 64 > SLOWEST_PRODUCT_S * 2:
+    while context.machine.on_gpu and side > LEAST_SIDE:
+        if _product_s(context, side // 4, number) * 64 <= SLOWEST_PRODUCT_S:
+            break
         side //= 2
     return side
 

@@ -31,6 +31,8 @@ SONAMES: Mapping[int, Tuple[str, ...]] = {
 """Libraries that TensorFlow opens at start, by CUDA major version; cuDNN apart. With one missing it lists no GPU."""
 
 CPU_BYTES = 2**30
+XLA_FLAGS = "TF_XLA_FLAGS"
+OLDEST_CACHING_VERSION = (2, 16)
 
 
 @dataclass(frozen=True)
@@ -63,13 +65,18 @@ def prepare_environment(spec: Spec) -> None:
     if not spec.cache_dir:
         return
     os.environ.setdefault("CUDA_CACHE_PATH", str(Path(spec.cache_dir) / "cuda"))
-    _add_flag("TF_XLA_FLAGS", "--tf_xla_persistent_cache_directory=%s" % (Path(spec.cache_dir) / "xla"))
 
 
-def _add_flag(variable: str, flag: str) -> None:
-    present = os.environ.get(variable, "")
-    if flag.partition("=")[0] not in present:
-        os.environ[variable] = ("%s %s" % (present, flag)).strip()
+def keep_compilations(tf: TensorFlow, cache_dir: str) -> None:
+    """Let XLA keep what it compiles in ``cache_dir``; TensorFlow reads the flag at its first operation.
+
+    Versions before 2.16 have the flag, but with it 2.9 fails to compile for a CPU: there nothing is kept.
+    """
+    version = _version(str(tf.__version__))
+    if cache_dir and version and version >= OLDEST_CACHING_VERSION:
+        present, flag = os.environ.get(XLA_FLAGS, ""), "--tf_xla_persistent_cache_directory"
+        if flag not in present:
+            os.environ[XLA_FLAGS] = ("%s %s=%s" % (present, flag, Path(cache_dir) / "xla")).strip()
 
 
 def import_tensorflow() -> TensorFlow:
@@ -116,6 +123,7 @@ def open_machine(tf: TensorFlow, spec: Spec, library: str = cuda.LIBRARY) -> Mac
     Raises:
         ProbeFailure: the device cannot be used as asked, with the reason.
     """
+    keep_compilations(tf, spec.cache_dir)
     tf.config.set_soft_device_placement(False)
     if spec.threads:
         tf.config.threading.set_intra_op_parallelism_threads(spec.threads)

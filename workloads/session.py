@@ -22,6 +22,8 @@ MODULES: Mapping[str, str] = {
 }
 """The module behind each probe; its ``run(context)`` yields results. Imported once TensorFlow is known to load."""
 
+XLA_PROBES = ("resnet50", "vgg16", "pipeline", "memory")
+
 
 def run(spec: Spec, emitter: Emitter, clock: Clock, started_s: float) -> None:
     """Answer every request of ``spec``: hello, phases and results, done."""
@@ -51,6 +53,9 @@ def _answer(index: int, request: Request, machine: precheck.Machine, emitter: Em
         phase=lambda name: emitter.phase(index, name, clock.monotonic_s()),
     )
     context.reset_allocator_peak()
+    if request.mode == "xla" and request.probe not in XLA_PROBES:
+        emitter.result(_failed(request, failure.unsupported("%s has no XLA mode" % request.probe), {}))
+        return
     try:
         for result in importlib.import_module(MODULES[request.probe]).run(context):
             emitter.result(result)

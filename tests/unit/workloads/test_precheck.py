@@ -160,18 +160,31 @@ def test_native_code_is_wanted(capability: tuple[int, int], built: list[str], *,
 
 def test_caches_are_kept_where_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The compilers' caches lie in the directory named; flags that someone set stay."""
-    for name in ("TF_XLA_FLAGS", "CUDA_CACHE_PATH", "TF_CPP_MIN_LOG_LEVEL"):
+    for name in ("CUDA_CACHE_PATH", "TF_CPP_MIN_LOG_LEVEL"):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
-    precheck.prepare_environment(spec_for())
-    assert "TF_XLA_FLAGS" not in os.environ
     monkeypatch.setenv("TF_XLA_FLAGS", "--tf_xla_min_cluster_size=2")
-    precheck.prepare_environment(spec_for(cache_dir=str(tmp_path)))
-    precheck.prepare_environment(spec_for(cache_dir="/elsewhere"))
+    tf = fake_tensorflow()
+    precheck.prepare_environment(spec_for())
+    precheck.keep_compilations(tf, "")
+    assert os.environ["TF_XLA_FLAGS"] == "--tf_xla_min_cluster_size=2"
+    assert "CUDA_CACHE_PATH" not in os.environ
+    for directory in (str(tmp_path), "/elsewhere"):
+        precheck.prepare_environment(spec_for(cache_dir=directory))
+        precheck.keep_compilations(tf, directory)
     assert os.environ["TF_XLA_FLAGS"] == (
         f"--tf_xla_min_cluster_size=2 --tf_xla_persistent_cache_directory={tmp_path}/xla"
     )
     assert os.environ["CUDA_CACHE_PATH"] == f"{tmp_path}/cuda"
+
+
+def test_old_versions_keep_no_compilations(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """TensorFlow 2.9 has the flag and breaks with it."""
+    monkeypatch.setenv("TF_XLA_FLAGS", "")
+    tf = fake_tensorflow()
+    tf.__version__ = "2.9.0"
+    precheck.keep_compilations(tf, str(tmp_path))
+    assert os.environ["TF_XLA_FLAGS"] == ""
 
 
 def test_an_interpreter_without_tensorflow(monkeypatch: pytest.MonkeyPatch) -> None:
