@@ -29,6 +29,7 @@ _log = structlog.get_logger("exposition")
 class Block(msgspec.Struct, frozen=True):
     """One family, written: its samples, which both formats write alike, and its header in each."""
 
+    name: str
     headers: Mapping[Format, str]
     samples: str
 
@@ -44,26 +45,31 @@ class Encoder:
         self.dropped: Counter[DropReason] = Counter(dict.fromkeys(DROP_REASONS, 0))
         self._labels: dict[tuple[tuple[str, str], ...], str] = {}
 
-    def encode(self, families: Iterable[Metric]) -> tuple[Block, ...]:
+    def write(self, families: Iterable[Metric]) -> tuple[Block, ...]:
         """Return ``families`` in their order, written."""
-        blocks: list[Block] = []
-        names: set[str] = set()
-        for family in families:
-            if family.name in names:
-                self.drop("duplicate_family", family.name)
-                continue
-            names.add(family.name)
-            try:
-                blocks.append(Block(_headers(family), self._samples(family)))
-            except Exception as error:  # noqa: BLE001 - one bad family never costs the page
-                self.drop("family", family.name, error=repr(error))
-        return tuple(blocks)
+        blocks = (self._block(family) for family in families)
+        return tuple(block for block in blocks if block is not None)
+
+    def without_repeats(self, blocks: Iterable[Block]) -> tuple[Block, ...]:
+        """Return ``blocks`` less those of a family that came before."""
+        unique: dict[str, Block] = {}
+        for block in blocks:
+            if unique.setdefault(block.name, block) is not block:
+                self.drop("duplicate_family", block.name)
+        return tuple(unique.values())
 
     def drop(self, reason: DropReason, name: str, **details: str) -> None:
         """Count one thing left out; the first of each reason is logged."""
         self.dropped[reason] += 1
         if self.dropped[reason] == 1:
             _log.warning("metric_left_out", reason=reason, metric=name, **details)
+
+    def _block(self, family: Metric) -> Block | None:
+        try:
+            return Block(family.name, _headers(family), self._samples(family))
+        except Exception as error:  # noqa: BLE001 - one bad family never costs the page
+            self.drop("family", family.name, error=repr(error))
+            return None
 
     def _samples(self, family: Metric) -> str:
         lines: list[str] = []

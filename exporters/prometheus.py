@@ -7,6 +7,7 @@ from typing import Final
 from prometheus_client.core import Metric as Family
 
 from agent.model.metrics import Metric
+from agent.model.probe import ProbeRecord
 from agent.model.snapshot import Snapshot
 from exporters import families
 from exporters.exposition import Block, Encoder, Format, page
@@ -22,7 +23,6 @@ _READINGS: Final[tuple[families.Section, ...]] = (
     families.cards,
     families.verdicts,
     families.quantities,
-    probes,
 )
 
 
@@ -46,16 +46,32 @@ class MetricsPage:
         self._definitions = {metric.name: metric for metric in definitions}
         self._own = own
         self._encoder = Encoder()
+        self._probes: tuple[tuple[ProbeRecord, ...], tuple[Block, ...]] = ((), ())
         self._written: tuple[Snapshot, bool, tuple[Block, ...]] | None = None
 
     def render(self, snapshot: Snapshot, form: Format = "text", *, fresh: bool = True) -> bytes:
         """Return the page; of a snapshot that is not ``fresh``, only what is about the agent itself.
 
-        What both formats share is made once for a snapshot.
+        What both formats share is made once for a snapshot, and what the probes found once for their records.
         """
         if self._written is None or self._written[0] is not snapshot or self._written[1] != fresh:
-            self._written = (snapshot, fresh, self._encoder.encode(self._families(snapshot, fresh=fresh)))
+            self._written = (snapshot, fresh, self._encoder.without_repeats(self._blocks(snapshot, fresh=fresh)))
         return page(self._written[2], form)
+
+    def _blocks(self, snapshot: Snapshot, *, fresh: bool) -> Iterator[Block]:
+        write = self._encoder.write
+        yield from write(self._families(snapshot, fresh=fresh))
+        if fresh:
+            yield from self._probe_blocks(snapshot)
+        yield from write(self._left_out())
+
+    def _probe_blocks(self, snapshot: Snapshot) -> tuple[Block, ...]:
+        """Return half of a large page, which changes with the hour and not with the second."""
+        records, blocks = self._probes
+        if records != snapshot.probes:
+            blocks = self._encoder.write(self._guarded("probes", probes, snapshot))
+            self._probes = (snapshot.probes, blocks)
+        return blocks
 
     def _families(self, snapshot: Snapshot, *, fresh: bool) -> Iterator[Family]:
         yield from self._guarded("about the agent", self._about, snapshot)
@@ -65,6 +81,8 @@ class MetricsPage:
             yield from self._guarded("host", self._host, snapshot)
             yield from self._guarded("probe schedule", self._schedule, snapshot)
         yield from self._guarded("own", self._further, snapshot)
+
+    def _left_out(self) -> Iterator[Family]:
         left_out = families.counter("heatsoak_exporter_left_out_total", "What could not be put on a page, by reason.")
         for reason, count in self._encoder.dropped.items():
             families.single(left_out, count, {"reason": reason})

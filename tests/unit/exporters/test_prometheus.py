@@ -90,6 +90,20 @@ def test_a_page_is_made_anew_for_a_new_snapshot_and_for_its_ageing() -> None:
     assert b"heatsoak_gpu_power_watts" not in page.render(second)
 
 
+def test_what_the_probes_found_follows_their_records() -> None:
+    """Kept while the records are the same, made anew when one changes, gone when they are."""
+    page = MetricsPage(version="1", definitions=snapshots.HOST_METRICS)
+    value = b"heatsoak_probe_resnet50_images_per_second{"
+    first = page.render(snapshots.snapshot(probes=snapshots.card_probes(0)))
+    again = page.render(snapshots.snapshot(probes=snapshots.card_probes(0)))
+    assert first == again
+    assert value in again
+    slower = page.render(snapshots.snapshot(probes=snapshots.card_probes(0, 0.5)))
+    assert value in slower
+    assert slower != again
+    assert value not in page.render(snapshots.snapshot())
+
+
 def test_a_section_that_raises_costs_itself_only() -> None:
     """The page stays valid, what came before stays, and the loss is counted on the page itself."""
 
