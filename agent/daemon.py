@@ -60,7 +60,7 @@ class Judge(Protocol):
     """The verdicts."""
 
     def judge(self, snapshot: Snapshot) -> Judgement:
-        """Judge one snapshot; never raises."""
+        """Judge one snapshot."""
 
 
 class Daemon:
@@ -101,6 +101,7 @@ class Daemon:
         self._notifier = notifier
         self._loop = LoopHealth()
         self._late = False
+        self._judging_failed = False
 
     def run(self) -> None:
         """Tick at a fixed rate on the monotonic clock until ``wakeup.stopping``.
@@ -140,10 +141,21 @@ class Daemon:
             probe_history=self._probes.values(),
             probe_counts=self._probes.counts(),
         )
-        judgement = self._judge.judge(snapshot)
-        judged = msgspec.structs.replace(snapshot, verdicts=judgement.cards, node_verdict=judgement.node)
+        judged = self._judged(snapshot)
         self._probes.observe(judged)
         self._publish(judged)
+
+    def _judged(self, snapshot: Snapshot) -> Snapshot:
+        try:
+            judgement = self._judge.judge(snapshot)
+        except Exception:
+            # A fault of ours in judging costs the verdicts, never the readings or the agent.
+            if not self._judging_failed:
+                _log.exception("judging_failed")
+            self._judging_failed = True
+            return snapshot
+        self._judging_failed = False
+        return msgspec.structs.replace(snapshot, verdicts=judgement.cards, node_verdict=judgement.node)
 
     def _next_due_s(self, due_s: float) -> float:
         due_s += self._tick_s

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 import msgspec
+import structlog
 
 from agent.clock import Clock
 from agent.config.settings import DegradedSettings, Settings
@@ -26,6 +27,9 @@ from agent.verdicts.view import Facts
 _PROCESSES_EVERY_S: Final = 5.0
 _PCI_EVERY_S: Final = 60.0
 _TEND_EVERY_S: Final = 5.0
+
+
+_log = structlog.get_logger("judge")
 
 
 class Judge:
@@ -60,6 +64,9 @@ class Judge:
         self._facts = Facts()
         self._seen: tuple[CardIdentity, ...] = ()
         self._rule_errors: Mapping[str, int] = {}
+        self._processes_ok: bool | None = None
+        """None where process ids mean nothing here, so that none are read."""
+        self._processes_unread = 0
         self.configure(settings)
         self._refresh_history()
 
@@ -95,11 +102,12 @@ class Judge:
         return judgement
 
     def health(self) -> tuple[CollectorHealth, ...]:
-        """Return how the state file and the rules fare."""
+        """Return how the state file, the rules and the reading of processes fare."""
         state, errors = self._store.health, self._rule_errors
         return (
             CollectorHealth("state", ok=state.durable, errors={str(key): n for key, n in state.errors.items()}),
             CollectorHealth("verdicts", ok=not any(errors.values()), errors=errors),
+            CollectorHealth("processes", ok=self._processes_ok, errors={"unreadable": self._processes_unread}),
         )
 
     def _gather(self, snapshot: Snapshot) -> None:
@@ -137,7 +145,16 @@ class Judge:
     def _report(self, snapshot: Snapshot) -> ProcessReport | None:
         if not self._see_processes:
             return None
-        return self._processes.report(gpus_of_pid(snapshot))
+        try:
+            report = self._processes.report(gpus_of_pid(snapshot))
+        except (OSError, ValueError) as error:
+            self._processes_unread += 1
+            if self._processes_ok is not False:
+                _log.warning("processes_unreadable", error=str(error))
+            self._processes_ok = False
+            return None
+        self._processes_ok = True
+        return report
 
     def _due(self, what: str, now_s: float, period_s: float) -> bool:
         if now_s < self._due_s[what]:

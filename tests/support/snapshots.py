@@ -274,7 +274,7 @@ DEGRADED = Finding(
     "degraded",
     "below_reference",
     "8.4 % below its own reference in three runs in a row (603.9 of 659.4 TFLOP/s), not throttled.",
-    "Drain the card and run `heatsoak burnin --gpu 5`; replace it if it stays slow.",
+    "Drain the card and run `heatsoak probe matmul --gpu 5`; replace it if it stays slow.",
     TAKEN_WALL_S - 7_500,
     {"shortfall_ratio": 0.084, "threshold_ratio": 0.03},
 )
@@ -283,7 +283,7 @@ LOST = Finding(
     "lost",
     "fallen_off_the_bus",
     "The card fell off the bus: NVML_ERROR_GPU_IS_LOST.",
-    "Power-cycle the node; if it comes back, run `heatsoak burnin --gpu 6`.",
+    "Power-cycle the node; if it comes back, run `heatsoak probe matmul --gpu 6`.",
     TAKEN_WALL_S - 200,
 )
 INPUT_BOUND = Finding(

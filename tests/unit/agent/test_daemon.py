@@ -172,6 +172,19 @@ def test_a_step_of_the_wall_clock_is_counted_and_changes_no_rhythm() -> None:
     assert published[-1].loop.clock_steps == 2
 
 
+def test_a_fault_in_judging_costs_the_verdicts_only() -> None:
+    """Readings are published without verdicts; the fault is told once."""
+    clock = FakeClock()
+    published: list[Snapshot] = []
+    wakeup, parts = _Wakeup(clock, 3), _Parts(clock)
+    daemon = _daemon(clock, wakeup, parts, published)
+    parts.judge = lambda snapshot: 1 / 0  # type: ignore[assignment, method-assign]
+    with structlog.testing.capture_logs() as lines:
+        daemon.run()
+    assert [(len(s.cards), s.verdicts, s.node_verdict) for s in published] == [(1, (), None)] * 3
+    assert [line["event"] for line in lines] == ["judging_failed"]
+
+
 def test_a_wish_to_reload_is_granted_between_two_ticks() -> None:
     """The handler only notes it; the loop acts and forgets it."""
     clock = FakeClock()

@@ -93,7 +93,7 @@ def test_light_and_dark_and_small_screens_are_served() -> None:
 def test_commands_in_backticks_are_set_as_code() -> None:
     """The next action can be copied."""
     html = page().render(snapshots.mixed_node()).decode()
-    assert "<code>heatsoak burnin --gpu 5</code>" in html
+    assert "<code>heatsoak probe matmul --gpu 5</code>" in html
 
 
 def test_the_state_is_told_by_word_icon_and_colour() -> None:
