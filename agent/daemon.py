@@ -148,8 +148,7 @@ class Daemon:
     def _judged(self, snapshot: Snapshot) -> Snapshot:
         try:
             judgement = self._judge.judge(snapshot)
-        except Exception:
-            # A fault of ours in judging costs the verdicts, never the readings or the agent.
+        except Exception:  # noqa: BLE001 - a fault of ours costs the verdicts, never the readings or the agent
             if not self._judging_failed:
                 _log.exception("judging_failed")
             self._judging_failed = True

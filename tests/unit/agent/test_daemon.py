@@ -87,6 +87,13 @@ class _Parts:
         return Judgement((), NodeVerdict("ok", snapshot.taken_wall_s))
 
 
+class _Failing(_Parts):
+    """Parts whose judge has a fault."""
+
+    def judge(self, snapshot: Snapshot) -> Judgement:
+        raise ZeroDivisionError(snapshot.hostname)
+
+
 def _daemon(clock: FakeClock, wakeup: _Wakeup, parts: _Parts, published: list[Snapshot]) -> Daemon:
     return Daemon(
         tick_s=1.0,
@@ -176,9 +183,8 @@ def test_a_fault_in_judging_costs_the_verdicts_only() -> None:
     """Readings are published without verdicts; the fault is told once."""
     clock = FakeClock()
     published: list[Snapshot] = []
-    wakeup, parts = _Wakeup(clock, 3), _Parts(clock)
+    wakeup, parts = _Wakeup(clock, 3), _Failing(clock)
     daemon = _daemon(clock, wakeup, parts, published)
-    parts.judge = lambda snapshot: 1 / 0  # type: ignore[assignment, method-assign]
     with structlog.testing.capture_logs() as lines:
         daemon.run()
     assert [(len(s.cards), s.verdicts, s.node_verdict) for s in published] == [(1, (), None)] * 3
