@@ -1,0 +1,1 @@
+"""What runs beside the agent: rules, manifests, units, the demo."""
