@@ -58,7 +58,7 @@ class Judge:
         proc, self._sys = Tree(settings.host.proc_root), Tree(settings.host.sys_root)
         trusted = settings.probe.trust_pids
         self._see_processes = trusted == "yes" or (trusted == "auto" and host_pids_visible(proc))
-        self._processes = Processes(proc, Cgroups(proc, self._sys), clock)
+        self._processes = Processes(proc, Cgroups(self._sys, Tree("/sys")), clock)
         self._news = threading.Event()
         self._due_s = {"processes": float("-inf"), "pci": float("-inf"), "store": float("-inf")}
         self._facts = Facts()
