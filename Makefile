@@ -26,6 +26,10 @@ test: $(VENV)/.installed-dev ## install into .venv and run every test a plain us
 	HEATSOAK_TF29_PYTHON="$${HEATSOAK_TF29_PYTHON-$$(deploy/foreign-tensorflow.sh $(VENV)-tf29)}" \
 	  $(PY) -m pytest -n $(WORKERS) --dist loadgroup -m "not system"
 
+test-system: $(VENV)/.installed-dev ## boot systemd, build and run the image, check the Kubernetes manifests; needs root
+	@deploy/system-tools.sh $(VENV)
+	PATH="$(abspath $(VENV))/bin:$$PATH" $(PY) -m pytest -n $(WORKERS) --dist loadgroup -m system tests/system
+
 lint: $(VENV)/.installed-dev ## the static checks alone
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .

@@ -1,0 +1,201 @@
+#!/usr/bin/env bash
+# Install, upgrade, roll back or remove heatsoak as a systemd service. Each command may be run again.
+set -euo pipefail
+
+usage() {
+  cat <<'TEXT'
+Usage: install.sh install [OPTION…]   install or upgrade, then (re)start the service
+       install.sh rollback            go back to the agent that ran before the last upgrade
+       install.sh uninstall [--purge] remove everything but the state in /var/lib/heatsoak; --purge: that too
+
+Options of install:
+  --python PATH        Python 3.10 to 3.13 for the agent (default: the newest in /usr/bin and /usr/local/bin)
+  --wheels DIR         take all packages from DIR and ask no index: for hosts without a network
+  --tensorflow WHICH   what the probes measure: gpu, cpu, none, or the path of a Python that has TensorFlow
+                       (default: gpu where the driver is, else none). One that is there is never touched:
+                       to get another, remove /opt/heatsoak/tensorflow first
+  --no-start           install only
+TEXT
+}
+
+readonly BASE=/opt/heatsoak STATE=/var/lib/heatsoak CONFIG=/etc/heatsoak COMMAND=/usr/local/bin/heatsoak
+readonly UNITS=/etc/systemd/system TENSORFLOW=$BASE/tensorflow
+readonly UNIT_FILES=(heatsoak.service heatsoak.socket heatsoak-devices.service)
+HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+SOURCE=$(cd "$HERE/../.." && pwd)
+readonly HERE SOURCE
+
+say() { echo "heatsoak: $*"; }
+fail() {
+  echo "install.sh: $*" >&2
+  exit 2
+}
+
+find_python() {
+  local python candidates=("$1")
+  [ -n "$1" ] || candidates=(/usr/bin/python3.1{3,2,1,0} /usr/local/bin/python3.1{3,2,1,0} /usr/bin/python3)
+  for python in "${candidates[@]}"; do
+    [ -x "$python" ] || continue
+    "$python" -c 'import sys, venv, ensurepip; raise SystemExit(not (3, 10) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null || continue
+    case $(readlink -f "$python") in
+      /home/* | /root/*) fail "$python lies in a home directory, which the service cannot see; name another --python" ;;
+    esac
+    echo "$python"
+    return
+  done
+  fail "no Python 3.10 to 3.13 with venv found${1:+ at $1}; install one, or name it with --python (Debian: apt-get install python3-venv)"
+}
+
+# make_venv DIRECTORY PACKAGE…: a new environment, complete or not there at all.
+make_venv() {
+  local directory=$1 pip=(-m pip --disable-pip-version-check install --quiet)
+  shift
+  [ -z "$wheels" ] || pip+=(--no-index --find-links "$wheels")
+  [ ! -e "$SOURCE/constraints.txt" ] || pip+=(--constraint "$SOURCE/constraints.txt")
+  if "$python" -m venv "$directory" && (cd / && "$directory/bin/python" "${pip[@]}" "$@"); then
+    chmod -R u=rwX,go=rX "$directory"
+  else
+    rm -rf "$directory"
+    fail "$directory could not be made; what ran before still runs"
+  fi
+}
+
+install_tensorflow() {
+  if [ -z "$tensorflow" ]; then
+    tensorflow=none
+    [ ! -e /proc/driver/nvidia/version ] || tensorflow=gpu
+  fi
+  if [ -e "$TENSORFLOW/bin/python" ]; then
+    say "TensorFlow stays as it is in $TENSORFLOW"
+    return
+  fi
+  case $tensorflow in
+    none) say "no TensorFlow installed: probes will say so; see --tensorflow" ;;
+    gpu) say "installing TensorFlow with CUDA (about 5 GB)" && make_venv "$TENSORFLOW" 'tensorflow[and-cuda]' ;;
+    cpu) say "installing TensorFlow for the CPU (about 1.5 GB)" && make_venv "$TENSORFLOW" tensorflow-cpu ;;
+    /*)
+      [ -x "$tensorflow" ] || fail "--tensorflow $tensorflow is no program"
+      mkdir -p "$TENSORFLOW/bin"
+      printf '#!/bin/sh\nexec %q "$@"\n' "$tensorflow" >"$TENSORFLOW/bin/python"
+      chmod 755 "$TENSORFLOW/bin/python"
+      ;;
+    *) fail "--tensorflow is $tensorflow; it must be gpu, cpu, none or an absolute path" ;;
+  esac
+}
+
+make_user() {
+  local group
+  getent passwd heatsoak >/dev/null ||
+    useradd --system --user-group --no-create-home --home-dir "$STATE" --shell /usr/sbin/nologin heatsoak
+  for group in video render; do
+    ! getent group $group >/dev/null || usermod -aG $group heatsoak
+  done
+}
+
+# point NAME TARGET: move a link in one step, so that it never leads nowhere.
+point() {
+  ln -sfn "$2" "$BASE/.$1.new"
+  mv -fT "$BASE/.$1.new" "$BASE/$1"
+}
+
+install_agent() {
+  local release old
+  release=$BASE/releases/$(date -u +%Y%m%dT%H%M%SZ)-$$
+  mkdir -p "$BASE/releases"
+  chmod 755 "$BASE" "$BASE/releases"
+  if [ -n "$wheels" ]; then make_venv "$release" heatsoak; else make_venv "$release" "$SOURCE"; fi
+  [ ! -e "$BASE/current" ] || point previous "$(readlink -f "$BASE/current")"
+  point current "$release"
+  for old in "$BASE"/releases/*; do
+    [ "$old" = "$release" ] || [ "$old" = "$(readlink -f "$BASE/previous")" ] || rm -rf "$old"
+  done
+  ln -sfn "$BASE/current/bin/heatsoak" "$COMMAND"
+}
+
+install_files() {
+  install -d -m 755 "$CONFIG"
+  [ -e "$CONFIG/heatsoak.toml" ] || "$BASE/current/bin/heatsoak" config defaults >"$CONFIG/heatsoak.toml"
+  install -m 644 -t "$UNITS" "${UNIT_FILES[@]/#/$HERE/}"
+  systemctl daemon-reload
+}
+
+start() {
+  if ! systemctl restart heatsoak.service; then
+    journalctl -u heatsoak -n 20 -o cat --no-pager >&2
+    fail "the service does not start; its last lines stand above"
+  fi
+  say "$("$COMMAND" --version) is running: $(systemctl show heatsoak.service -p StatusText --value)"
+}
+
+cmd_install() {
+  local python="" wheels="" tensorflow="" start=yes
+  while [ $# -gt 0 ]; do
+    case $1 in
+      --python | --wheels | --tensorflow)
+        [ $# -ge 2 ] || fail "$1 needs a value"
+        local "${1#--}=$2"
+        shift
+        ;;
+      --no-start) start=no ;;
+      *) fail "$1 is no option of install; see --help" ;;
+    esac
+    shift
+  done
+  [ -z "$wheels" ] || [ -d "$wheels" ] || fail "--wheels $wheels is no directory"
+  python=$(find_python "$python")
+  make_user
+  install_agent
+  install_tensorflow
+  install_files
+  systemctl enable --quiet heatsoak.service
+  [ $start = no ] || start
+}
+
+cmd_rollback() {
+  local current previous
+  [ -e "$BASE/previous" ] || fail "there is no earlier agent in $BASE"
+  current=$(readlink -f "$BASE/current")
+  previous=$(readlink -f "$BASE/previous")
+  point current "$previous"
+  point previous "$current"
+  start
+}
+
+cmd_uninstall() {
+  systemctl disable --now --quiet "${UNIT_FILES[@]}" 2>/dev/null || true
+  rm -rf "${UNIT_FILES[@]/#/$UNITS/}" "$UNITS/heatsoak.service.d"
+  systemctl daemon-reload
+  systemctl reset-failed heatsoak.service 2>/dev/null || true
+  if [ "${1-}" = --purge ]; then
+    rm -rf "$STATE"
+  elif [ -d "$STATE" ]; then
+    keep_configuration
+    chown -R root:root "$STATE" # systemd gives it back to the service's user, should it be installed again
+    say "kept: $STATE"
+  fi
+  rm -rf "$BASE" "$COMMAND" "$CONFIG"
+  ! getent passwd heatsoak >/dev/null || userdel heatsoak
+}
+
+# What an administrator wrote is not thrown away.
+keep_configuration() {
+  [ -d "$CONFIG" ] || return 0
+  if [ "$(ls -A "$CONFIG")" != heatsoak.toml ] || ! "$COMMAND" config defaults | cmp -s - "$CONFIG/heatsoak.toml"; then
+    rm -rf "$STATE/configuration"
+    cp -a "$CONFIG" "$STATE/configuration"
+    say "kept: your configuration, in $STATE/configuration"
+  fi
+}
+
+case ${1-} in
+  install | rollback | uninstall)
+    [ "$(id -u)" = 0 ] || fail "must be run as root"
+    [ -d /run/systemd/system ] || fail "systemd does not run here"
+    "cmd_$1" "${@:2}"
+    ;;
+  -h | --help) usage ;;
+  *)
+    usage >&2
+    exit 2
+    ;;
+esac

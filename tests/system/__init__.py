@@ -1,0 +1,1 @@
+"""Tests on real parts that need root: a booted systemd, containers, Kubernetes tools."""

@@ -1,0 +1,121 @@
+"""`install.sh` over a machine's life: twice, back again, off, and on again."""
+
+import pytest
+
+from tests.support.agent import eventually
+from tests.support.machine import Machine, booted
+from tests.system.conftest import CONFIGURATION, ENVIRONMENT, INSTALLER, machine_files
+
+pytestmark = [pytest.mark.system, pytest.mark.timeout(300)]
+
+_STATE = "/var/lib/heatsoak"
+_NOT_OURS = ("/run/", "/tmp/", "/var/log/", "/var/cache/", "/root/", "/var/lib/systemd/", "/var/tmp/", "/etc/.pwd.lock")
+"""Where the machine itself writes."""
+_ACCOUNTS = ("/etc/passwd", "/etc/group", "/etc/shadow", "/etc/gshadow", "/etc/subuid", "/etc/subgid")
+_EMPTIED = "/etc/systemd/system/multi-user.target.wants"
+"""The folder of links to services: systemctl removes it with the last of them."""
+_FOLDERS = ("/opt/heatsoak", "/etc/heatsoak", "/run/heatsoak", "/etc/systemd/system/heatsoak.service.d")
+
+
+def _install(machine: Machine) -> str:
+    return machine.output(INSTALLER, "install", "--wheels", "/opt/packages", "--tensorflow", "none")
+
+
+def _release(machine: Machine) -> str:
+    return machine.output("readlink", "-f", "/opt/heatsoak/current")
+
+
+def _state(machine: Machine) -> str:
+    return machine.unit("heatsoak.service", "ActiveState")["ActiveState"]
+
+
+def _ours(machine: Machine) -> set[str]:
+    """Return what changed on the machine, accounts apart: of those the content is compared."""
+    changed = {path for path in machine.changed() if path.removesuffix("-") not in _ACCOUNTS}
+    return {path for path in changed if not path.startswith(_NOT_OURS)} - {_EMPTIED}
+
+
+def _paused(machine: Machine) -> bool:
+    page = machine.run("curl", "-sf", "http://127.0.0.1:9838/metrics", check=False).stdout
+    return any(
+        line.startswith('heatsoak_card_state{gpu="0"') and 'state="maintenance"' in line and line.endswith(" 1.0")
+        for line in page.splitlines()
+    )
+
+
+@pytest.mark.xdist_group("installer")
+def test_install_upgrade_rollback_uninstall_and_install_again() -> None:
+    """Each command may be repeated; uninstalling leaves the state and nothing else, and it is taken up again."""
+    with booted(machine_files()) as machine:
+        before = _ours(machine)
+        passwords = machine.output("cat", "/etc/passwd", "/etc/group")
+        machine.write("/etc/heatsoak/environment", ENVIRONMENT)
+        machine.write("/etc/heatsoak/heatsoak.toml", CONFIGURATION)
+
+        assert "is running: serving on" in _install(machine)
+        first = _release(machine)
+        _install(machine)
+        second = _release(machine)
+        assert second != first
+        assert machine.output("ls", "/opt/heatsoak/releases").split() == sorted(
+            path.rpartition("/")[2] for path in (first, second)
+        )
+
+        machine.run(INSTALLER, "rollback")
+        assert (_release(machine), _state(machine)) == (first, "active")
+        machine.run(INSTALLER, "rollback")
+        assert (_release(machine), _state(machine)) == (second, "active")
+
+        eventually(lambda: machine.run("heatsoak", "pause", "--gpu", "0", check=False).returncode == 0, "a card")
+        machine.run(INSTALLER, "uninstall")
+        machine.run(INSTALLER, "uninstall")
+        left = _ours(machine) - before
+        assert {path for path in left if not path.startswith(_STATE)} == set()
+        assert f"{_STATE}/heatsoak.db" in left
+        assert f"{_STATE}/configuration/heatsoak.toml" in left
+        assert machine.output("stat", "-c", "%U", f"{_STATE}/heatsoak.db") == "root"
+        assert machine.output("cat", "/etc/passwd", "/etc/group") == passwords
+        assert machine.run("ls", "-d", *_FOLDERS, check=False).stdout == ""
+        assert machine.run("systemctl", "list-unit-files", "--no-legend", "heatsoak*", check=False).stdout == ""
+
+        machine.write("/etc/heatsoak/environment", ENVIRONMENT)
+        _install(machine)
+        assert machine.output("stat", "-c", "%U", f"{_STATE}/heatsoak.db") == "heatsoak"
+        eventually(lambda: _paused(machine), "the card paused before it was uninstalled")
+        machine.run(INSTALLER, "uninstall", "--purge")
+        assert _ours(machine) - before == set()
+
+
+@pytest.mark.xdist_group("installer")
+def test_a_failed_upgrade_leaves_the_running_agent_alone() -> None:
+    """Packages that are missing are told, nothing half-made is left, and the old agent still runs."""
+    with booted(machine_files()) as machine:
+        machine.write("/etc/heatsoak/environment", ENVIRONMENT)
+        _install(machine)
+        release, pid = _release(machine), machine.unit("heatsoak.service", "MainPID")
+        machine.run("mkdir", "/opt/nothing")
+        failed = machine.run(INSTALLER, "install", "--wheels", "/opt/nothing", check=False)
+        assert failed.returncode == 2
+        assert "what ran before still runs" in failed.stderr
+        assert (_release(machine), machine.unit("heatsoak.service", "MainPID")) == (release, pid)
+        assert machine.output("ls", "/opt/heatsoak/releases").split() == [release.rpartition("/")[2]]
+
+
+@pytest.mark.xdist_group("machine")
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("install", "--wheels"), "--wheels needs a value"),
+        (("install", "--wheels", "/nowhere"), "/nowhere is no directory"),
+        (("install", "--python", "/root/bin/python3"), "--python"),
+        (("install", "--color"), "--color is no option"),
+        (("rollback",), "there is no earlier agent"),
+    ],
+)
+def test_a_wrong_call_says_what_is_wrong(installed: Machine, arguments: tuple[str, ...], told: str) -> None:
+    """Exit 2, one line that names the fault, and the service untouched."""
+    pid = installed.unit("heatsoak.service", "MainPID")
+    ended = installed.run(INSTALLER, *arguments, check=False)
+    assert ended.returncode == 2
+    assert told in ended.stderr
+    assert installed.unit("heatsoak.service", "MainPID") == pid
