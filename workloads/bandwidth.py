@@ -12,6 +12,7 @@ side was page-locked is asked of the driver, and said.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Callable, Iterator, Mapping, Optional, Tuple
 
 import numpy as np
@@ -59,16 +60,20 @@ def run(context: Context) -> Iterator[Result]:
 
 
 def _on_device(context: Context) -> Iterator[Result]:
-    items = array_bytes(context) // ITEM_BYTES
+    device, items = context.machine.device, array_bytes(context) // ITEM_BYTES
     context.describe(shape=str(items))
-    with tf.device(context.machine.device):
-        first = tf.random.stateless_uniform([items], seed=[context.machine.seed, 1])
-        second = tf.random.stateless_uniform([items], seed=[context.machine.seed, 2])
-        copy = Step(lambda: tf.raw_ops.Snapshot(input=first))
-        yield _timed(context, copy, "device_copy", 2 * items, lambda: _same(copy.last, first))
-        copy.last = None
-        triad = Step(lambda: tf.raw_ops.AddV2(x=first, y=second))
-        yield _timed(context, triad, "device_triad", 3 * items, lambda: _same(triad.last - second, first, 1e-6))
+    with tf.device(device):
+        first, second = (tf.random.stateless_uniform([items], seed=[context.machine.seed, part]) for part in (1, 2))
+
+    def add() -> Tensor:
+        with tf.device(device):
+            return tf.raw_ops.AddV2(x=first, y=second)
+
+    copy = Step(lambda: snapshot(device, first))
+    yield _timed(context, copy, "device_copy", 2 * items, lambda: _same(copy.last, first))
+    copy.last = None
+    triad = Step(add)
+    yield _timed(context, triad, "device_triad", 3 * items, lambda: _same(triad.last - second, first, 1e-6))
 
 
 def _across(context: Context) -> Iterator[Result]:
@@ -104,13 +109,14 @@ def both_sides(items: int, seed: int, device: str) -> Tuple[Tensor, Tensor]:
 
 def transfer(device: str) -> Callable[[Tensor], Tensor]:
     """Return a function that gives its argument, copied to ``device``."""
-
-    def copy(values: Tensor) -> Tensor:
-        with tf.device(device):
-            return tf.raw_ops.Snapshot(input=values)
-
-    traced: Callable[[Tensor], Tensor] = tf.function(copy, autograph=False)
+    traced: Callable[[Tensor], Tensor] = tf.function(partial(snapshot, device), autograph=False)
     return traced
+
+
+def snapshot(device: str, values: Tensor) -> Tensor:
+    """Return a copy of the values on ``device``."""
+    with tf.device(device):
+        return tf.raw_ops.Snapshot(input=values)
 
 
 def array_bytes(context: Context) -> int:

@@ -8,6 +8,7 @@ expected square of x·W^k stays within a factor 1 + k²/n for k well below √n.
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from typing import Iterator, List, Tuple
 
 import numpy as np
@@ -75,17 +76,19 @@ def run(context: Context) -> Iterator[Result]:
     number = context.number_format()
     context.phase("build")
     side = choose_side(context, number)
-    length = chain_length(side, number, context.machine.on_gpu)
     context.describe(shape="%dx%dx%d" % (side, side, side))
-    chain = Chain(side, length, number, context.machine.device, context.machine.seed)
-    blocker = Blocker(context.machine.device) if context.machine.on_gpu else None
-    measurement = measure(chain, context.plan(WINDOW_S), context.clock, context.phase, blocker)
+    with ThreadPoolExecutor(max_workers=1) as worker:
+        # Made while the card settles, which outlasts it, rather than while someone waits for the result.
+        case = worker.submit(correctness.exact_case, side, context.machine.seed + 1)
+        length = chain_length(side, number, context.machine.on_gpu)
+        chain = Chain(side, length, number, context.machine.device, context.machine.seed)
+        blocker = Blocker(context.machine.device) if context.machine.on_gpu else None
+        measurement = measure(chain, context.plan(WINDOW_S), context.clock, context.phase, blocker)
     context.phase("check")
-    check_finite(chain.last, "the last product")
     start_s = context.clock.monotonic_s()
-    if not context.request.flag("unchecked"):
-        check_exact(context, side, number)
-        check_random(context, chain, side, number)
+    check_finite(chain.last, "the last product")
+    check_exact(context, case.result(), number)
+    check_random(context, chain, side, number)
     yield _result(context, measurement, side, length, context.clock.monotonic_s() - start_s)
 
 
@@ -136,15 +139,16 @@ def chain_length(side: int, number: NumberFormat, on_gpu: bool) -> int:
     return max(1, min(LONGEST_CHAIN, math.floor(math.sqrt(side) / 1.5), round(wanted)))
 
 
-def check_exact(context: Context, side: int, number: NumberFormat) -> None:
+def check_exact(context: Context, case: correctness.ExactCase, number: NumberFormat) -> None:
     """Check every element of a product of -1, 0 and 1; see the correctness module.
 
     Raises:
         ProbeFailure: an element differs, with how many and where.
     """
-    case = correctness.exact_case(side, context.machine.seed + 1)
     with tf.device(context.machine.device):
-        left, right = (tf.cast(tf.constant(matrix), number.tensorflow) for matrix in (case.left, case.right))
+        left, right = (
+            tf.cast(tf.cast(tf.constant(matrix), tf.float32), number.tensorflow) for matrix in (case.left, case.right)
+        )
         product = tf.linalg.matmul(left, right)
         if context.request.flag("corrupt"):
             product = corrupted(product, int(context.request.number("corrupt", 0)))
@@ -152,13 +156,19 @@ def check_exact(context: Context, side: int, number: NumberFormat) -> None:
     mismatch = correctness.compare_sums(case, row_sums, column_sums)
     if mismatch:
         rows = mismatch.rows[: correctness.ROWS_EXAMINED]
-        held = np.array([tf.cast(product[row], tf.float64).numpy() for row in rows])
+        held = np.array([widened(product[row]).numpy() for row in rows])
         raise failure.wrong_answer(failure.EXACT_MISMATCH, correctness.describe_mismatch(case, mismatch, held))
 
 
+def widened(values: Tensor) -> Tensor:
+    """Return the values in at least fp32, which numpy knows."""
+    return tf.cast(values, tf.float32) if values.dtype.size == 2 else values
+
+
 def weighted_sums(product: Tensor, weights: Array) -> Tuple[Array, Array]:
-    """Return product·w and wᵀ·product, summed on the device in fp32 by plain multiplication and addition."""
-    wide, weight = tf.cast(product, tf.float32), tf.constant(weights, tf.float32)
+    """Return product*w and w*product, summed on the device by plain multiplication and addition."""
+    wide = widened(product)
+    weight = tf.constant(weights, wide.dtype)
     rows = tf.reduce_sum(wide * weight[None, :], axis=1)
     columns = tf.reduce_sum(wide * weight[:, None], axis=0)
     return rows.numpy(), columns.numpy()
@@ -183,10 +193,8 @@ def check_random(context: Context, chain: Chain, side: int, number: NumberFormat
     with tf.device(context.machine.device):
         block = tf.linalg.matmul(chain.left, chain.right)[first : first + rows]
         check_finite(block, "a product of random numbers")
-        values = tf.cast(block, tf.float64).numpy()
-        left = tf.cast(chain.left[first : first + rows], tf.float64).numpy()
-        right = chain.right.numpy()
-    reference = correctness.vector_times(left, right)
+        values, left, right = (widened(part).numpy() for part in (block, chain.left[first : first + rows], chain.right))
+    reference = correctness.vector_times(left.astype(np.float64), right)
     bound = correctness.error_bound(reference, side, side**-0.5, number, context.machine.on_gpu)
     excess = correctness.describe_excess(values, reference, bound, first)
     if excess:

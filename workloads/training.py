@@ -165,11 +165,13 @@ def run(context: Context) -> Iterator[Result]:
     number = context.number_format()
     context.phase("build")
     step = build(context, number)
+    start_s = context.clock.monotonic_s()
     graph = step.trace()
+    trace_s = context.clock.monotonic_s() - start_s
     blocker = Blocker(context.machine.device) if context.machine.on_gpu else None
     measurement = measure(step, _plan(context), context.clock, context.phase, blocker)
     context.phase("check")
-    yield _result(context, step, measurement, flops.count(graph))
+    yield _result(context, step, measurement, flops.count(graph), trace_s)
 
 
 def build(
@@ -228,7 +230,9 @@ def _plan(context: Context) -> Plan:
     return Plan(plan.window_s, plan.settle_s, MIN_REPEATS, plan.min_batch_s, plan.warmup_limit_s)
 
 
-def _result(context: Context, step: TrainingStep, measurement: Measurement, work: Mapping[str, float]) -> Result:
+def _result(
+    context: Context, step: TrainingStep, measurement: Measurement, work: Mapping[str, float], trace_s: float
+) -> Result:
     loss = float(step.last_loss)
     if not loss - loss == 0:
         raise failure.wrong_answer(failure.NOT_FINITE, "the loss is %r" % loss)
@@ -241,6 +245,7 @@ def _result(context: Context, step: TrainingStep, measurement: Measurement, work
         measurement=measurement,
         figures={
             "loss": loss,
+            "trace_s": trace_s,
             "step_flops": total,
             "step_flops_per_second": total / measurement.step_s,
             "step_to_forward_convolution_flops_ratio": total / forward,

@@ -16,6 +16,8 @@ from workloads import flops, ops, resnet, training, vgg  # noqa: E402
 from workloads.dtypes import FORMATS  # noqa: E402
 
 SIZE, BATCH, CLASSES = 16, 8, 5
+REACH = 3e-4
+"""How far a variable is moved each way: far enough for fp32, near enough for the kinks of ReLU."""
 
 
 def tiny_resnet(parameters: ops.Parameters, size: int, classes: int) -> resnet.ResNet:
@@ -35,7 +37,7 @@ def slopes(step: training.TrainingStep) -> "list[list[float]]":
     for variable, gradient in zip(step.parameters.variables, gradients):  # noqa: B905
         length = float(tf.norm(gradient))
         value, losses = variable.read_value(), []
-        reach = 3e-3 * max(1.0, float(tf.norm(value)) ** 0.5)
+        reach = REACH
         for sign in (1.0, -1.0):
             variable.assign(value + sign * reach * gradient / max(length, 1e-12))
             losses.append(float(step.loss(step.images, step.labels)))

@@ -60,7 +60,7 @@ def test_every_other_probe_answers_without_keras(python: str, package: Path) -> 
             ProbeRequest("bandwidth", seconds=short),
             ProbeRequest("fill"),
             ProbeRequest("memory", size=32, options={"optimizer": "adam"}),
-            ProbeRequest("pipeline", "bf16", size=32, seconds=short),
+            ProbeRequest("pipeline", size=32, seconds=short),
         ],
         memory_limit_bytes=2**30,
     )

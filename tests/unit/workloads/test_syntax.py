@@ -33,6 +33,6 @@ def test_imports_only_tensorflow_numpy_and_the_standard_library(path: Path) -> N
 
 
 STANDARD = {
-    "__future__", "collections", "contextlib", "ctypes", "dataclasses", "gc", "importlib", "json", "math", "os",
-    "pathlib", "platform", "re", "resource", "shutil", "sys", "tempfile", "time", "typing",
+    "__future__", "concurrent", "contextlib", "ctypes", "dataclasses", "functools", "gc", "importlib", "json", "math",
+    "os", "pathlib", "platform", "re", "resource", "shutil", "sys", "tempfile", "time", "typing",
 }  # fmt: skip
