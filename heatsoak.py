@@ -22,6 +22,7 @@ from agent.control import ControlError, ControlServer
 from agent.daemon import Daemon
 from agent.errors import EXIT_INTERNAL, EXIT_OK, ConfigError, HeatsoakError, ListenError
 from agent.host.collect import HOST_METRICS, build
+from agent.init import leave_init_behind
 from agent.invocation import Invocation
 from agent.judge import Judge
 from agent.lazy import LazyGroup
@@ -248,6 +249,7 @@ def cli(context: click.Context, config_path: str | None, state_dir: str) -> None
 @click.pass_obj
 def run(invocation: Invocation, replay: Path | None, speed: float) -> None:
     """Run the agent: measure, probe, judge, serve."""
+    leave_init_behind()
     settings = invocation.settings()
     logs.configure(settings.log, invocation.environ, sys.stderr)
     for line in unknown_variables(invocation.environ):

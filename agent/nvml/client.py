@@ -178,6 +178,7 @@ class ReaderClient:
         away_s = self._clock.monotonic_s() - self._last_look_s
         if session is not None and away_s > _AWAY_S + self._settings.read_deadline_s:
             session.forgive(away_s)
+            self._last_good_s += away_s
         try:
             events = self._children.receive(timeout_s)
         except ReaderGoneError as error:
