@@ -42,7 +42,7 @@ def _progress() -> tuple[Panel, ...]:
             kind="stat",
             title="Phase",
             description="The phase that the burn-in is in.",
-            queries=(Query(of_nodes("heatsoak_burnin_phase == 1"), "{{node}}: {{phase}}"),),
+            queries=(Query(of_nodes("(heatsoak_burnin_phase == 1)"), "{{node}}: {{phase}}"),),
             empty=_NOT_RUNNING,
             width=8,
             height=4,

@@ -294,7 +294,7 @@ def _trends() -> tuple[Panel, ...]:
 
 
 def _agents() -> tuple[Panel, ...]:
-    failing = of_nodes("heatsoak_collector_success == 0")
+    failing = of_nodes("(heatsoak_collector_success == 0)")
     return (
         Panel(
             kind="table",
