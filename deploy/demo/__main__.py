@@ -13,12 +13,13 @@ from deploy.demo.story import NODES
 
 @click.command()
 @click.option("--directory", type=click.Path(path_type=Path), default=Path(".build/demo"), help="Emptied, then used.")
-def demo(directory: Path) -> None:
+@click.option("--listen", default="127.0.0.1", show_default=True, help="Address that everything listens on.")
+def demo(directory: Path, listen: str) -> None:
     """Play a burn-in, a starving job and a node without a card to a real Prometheus and Alertmanager."""
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    ports = Ports()
+    ports = Ports(address=listen)
     try:
         with running(directory.resolve(), ports, lambda line: click.echo(f"… {line}")):
             click.echo(_addresses(ports))

@@ -13,7 +13,7 @@ from agent.model.vocabulary import TIER_PERIOD_S, Tier
 from agent.nvml.protocol import CardFound, Done, Event, Hello, Ready, Values, encode
 from agent.nvml.recording import FORMAT_VERSION, Header
 from agent.state.store import Store
-from deploy.demo.story import DRIVER, GIB, Node, identity, probe_records, readings
+from deploy.demo.story import DRIVER, Node, identity, probe_records, readings
 
 LENGTH_S: Final = 600
 """A recording's length in seconds; the agent plays it again and again."""
@@ -60,13 +60,7 @@ def _held(values: dict[str, float], job_pid: int) -> list[tuple[int, str, int | 
 
 def _raw(values: dict[str, float], tiers: tuple[Tier, ...]) -> dict[str, float | None]:
     """Return the numbers that the driver would give."""
-    used = values["memory_used_bytes"]
-    whole = values | {
-        "memory_free_bytes": values["memory_total_bytes"] - used - 0.6 * GIB,
-        "power_instant_watts": values["power_watts"],
-        "power_peak_watts": values["power_watts"] + 9.0,
-    }
-    return {key: _driver_number(BY_KEY[key], value) for key, value in whole.items() if BY_KEY[key].tier in tiers}
+    return {key: _driver_number(BY_KEY[key], value) for key, value in values.items() if BY_KEY[key].tier in tiers}
 
 
 def _driver_number(row: Quantity, value: float) -> float:

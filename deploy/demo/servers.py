@@ -43,11 +43,12 @@ _READY: Final[Mapping[str, str]] = {"prometheus": "/-/ready", "alertmanager": "/
 
 
 class Ports(msgspec.Struct, frozen=True):
-    """Where everything listens on the loopback."""
+    """Where everything listens; what belongs together always meets on the loopback."""
 
     prometheus: int = 9090
     alertmanager: int = 9093
     agents: tuple[int, ...] = (9841, 9842, 9843)
+    address: str = "127.0.0.1"
 
 
 class DemoError(RuntimeError):
@@ -80,7 +81,7 @@ def running(directory: Path, ports: Ports, tell: Callable[[str], None] = lambda 
         _prepare(directory, ports, job.pid, programs["promtool"], began_wall_s)
         tell("starting agents, Alertmanager and Prometheus")
         for node, port in zip(NODES, ports.agents, strict=True):
-            stack.enter_context(_agent(directory / node.name, node, port))
+            stack.enter_context(_agent(directory / node.name, node, f"{ports.address}:{port}"))
         stack.enter_context(_process(directory, "alertmanager", _alertmanager(programs, directory, ports)))
         stack.enter_context(_process(directory, "prometheus", _prometheus(programs, directory, ports)))
         _await("alertmanager", ports.alertmanager)
@@ -160,21 +161,21 @@ def _configuration(directory: Path, ports: Ports, targets: list[str]) -> dict[st
 def _prometheus(programs: Mapping[str, str], directory: Path, ports: Ports) -> list[str]:
     return [
         programs["prometheus"], f"--config.file={directory / 'prometheus.yaml'}", "--log.level=warn",
-        f"--storage.tsdb.path={directory / 'data'}", f"--web.listen-address=127.0.0.1:{ports.prometheus}",
+        f"--storage.tsdb.path={directory / 'data'}", f"--web.listen-address={ports.address}:{ports.prometheus}",
     ]  # fmt: skip
 
 
 def _alertmanager(programs: Mapping[str, str], directory: Path, ports: Ports) -> list[str]:
     return [
         programs["alertmanager"], f"--config.file={directory / 'alertmanager.yaml'}", "--cluster.listen-address=",
-        f"--storage.path={directory / 'alertmanager'}", f"--web.listen-address=127.0.0.1:{ports.alertmanager}",
+        f"--storage.path={directory / 'alertmanager'}", f"--web.listen-address={ports.address}:{ports.alertmanager}",
     ]  # fmt: skip
 
 
 @contextlib.contextmanager
-def _agent(directory: Path, node: Node, port: int) -> Iterator[None]:
+def _agent(directory: Path, node: Node, listen: str) -> Iterator[None]:
     environ = {
-        "HEATSOAK_WEB_LISTEN": f"127.0.0.1:{port}",
+        "HEATSOAK_WEB_LISTEN": listen,
         "HEATSOAK_NODE_NAME": node.name,
         "HEATSOAK_NODE_RACK": node.rack,
         "HEATSOAK_NODE_POSITION": node.position,

@@ -94,6 +94,13 @@ def readings(seat: Seat, index: int, ago_s: float) -> dict[str, float]:
     values = {row.key: 0.0 for row in QUANTITIES if not row.key.endswith("_sampled") and not _derived(row.key)}
     values |= _STATIC
     values |= _at_work(seat, index, ago_s) if _works(seat, ago_s) else _idle(seat, index, ago_s)
+    free_bytes = values["memory_total_bytes"] - values["memory_used_bytes"] - values["memory_reserved_bytes"]
+    power_watts = values["power_watts"]
+    values |= {
+        "memory_free_bytes": free_bytes,
+        "power_instant_watts": power_watts,
+        "power_peak_watts": power_watts + 9.0,
+    }
     return values
 
 
