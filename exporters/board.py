@@ -8,6 +8,8 @@ from agent.model.metrics import Sample
 from agent.model.snapshot import Snapshot
 
 _RATE_SPAN_S: Final = 15.0
+_RATE_STEP_S: Final = 0.5
+"""Samples closer together than this are not kept: what is held does not grow with the rate of ticks."""
 
 SampleKey = tuple[str, tuple[str, ...]]
 
@@ -24,7 +26,8 @@ class Board:
 
     def publish(self, snapshot: Snapshot) -> None:
         """Make ``snapshot`` the latest."""
-        self._past.append((snapshot.taken_monotonic_s, snapshot.host))
+        if not self._past or snapshot.taken_monotonic_s - self._past[-1][0] >= _RATE_STEP_S:
+            self._past.append((snapshot.taken_monotonic_s, snapshot.host))
         while len(self._past) > 2 and self._past[1][0] <= snapshot.taken_monotonic_s - _RATE_SPAN_S:
             self._past.popleft()
         self._latest = snapshot
