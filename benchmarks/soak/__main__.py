@@ -76,7 +76,7 @@ def _soak(agent: AgentProcess, storm: Storm, arguments: argparse.Namespace) -> d
         """Return how many seconds the soak will still take, by ticks or by time."""
         elapsed_s, done = time.monotonic() - begin_s, observer.ticks - observer.first_tick
         by_ticks_s = elapsed_s * (arguments.ticks / done - 1.0) if done else float("inf")
-        return min(60.0 * arguments.minutes - elapsed_s, by_ticks_s)
+        return float(min(60.0 * arguments.minutes - elapsed_s, by_ticks_s))
 
     work = [
         threading.Thread(target=storm.run, args=(ended, lambda: left_s() > BACK_S)),

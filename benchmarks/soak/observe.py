@@ -3,48 +3,12 @@
 import re
 import statistics
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import NamedTuple
+
+from tests.support.process import Holdings, look
 
 _COUNTS = re.compile(r"^(heatsoak_ticks_total|heatsoak_tick_overruns_total) (\S+)$", re.MULTILINE)
-
-
-class Sample(NamedTuple):
-    """One look at the process."""
-
-    at_s: float
-    memory_bytes: int
-    """Anonymous memory that is resident: what a leak would make grow."""
-    descriptors: int
-    threads: int
-    children: int
-    zombies: int
-
-
-def look(pid: int) -> Sample:
-    """Return a sample of the process ``pid``."""
-    status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines())
-    children = [
-        child for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()
-    ]
-    return Sample(
-        at_s=time.monotonic(),
-        memory_bytes=int(status["RssAnon"].split()[0]) * 1024,
-        descriptors=len(list(Path(f"/proc/{pid}/fd").iterdir())),
-        threads=int(status["Threads"]),
-        children=len(children),
-        zombies=sum(_is_zombie(child) for child in children),
-    )
-
-
-def _is_zombie(pid: str) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except OSError:
-        return False
 
 
 class Observer:
@@ -55,7 +19,7 @@ class Observer:
         self._pid = pid
         self._page = page
         self._label = label
-        self.samples: list[Sample] = []
+        self.samples: list[Holdings] = []
         self.ticks = self.overran = 0
         self.overran_while: Counter[str] = Counter()
         """Ticks that overran, by what went on meanwhile."""

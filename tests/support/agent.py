@@ -36,10 +36,13 @@ class AgentProcess:
         environ: Mapping[str, str] | None = None,
         arguments: tuple[str, ...] = (),
         program: tuple[str, ...] = (str(ROOT / "heatsoak.py"),),
+        before: tuple[str, ...] = (),
+        keep: tuple[int, ...] = (),
     ) -> None:
         """Start it; ``directory`` takes its configuration, the TOML text ``config``, and its state.
 
-        ``program`` is what the interpreter runs.
+        ``program`` is what the interpreter runs, ``before`` a command that starts the one after it, ``keep``
+        are descriptors that it inherits.
         """
         self.state_dir = directory / "state"
         self.config_path = directory / "heatsoak.toml"
@@ -50,6 +53,7 @@ class AgentProcess:
         self.url = ""
         self.process = subprocess.Popen(
             [
+                *before,
                 sys.executable,
                 *program,
                 "--config",
@@ -63,6 +67,7 @@ class AgentProcess:
             stderr=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             cwd=ROOT,
+            pass_fds=keep,
         )
         self._reader = threading.Thread(target=self._read_log, daemon=True)
         self._reader.start()
@@ -98,6 +103,23 @@ class AgentProcess:
         except urllib.error.HTTPError as error:
             with error:
                 return error.code, error.read().decode()
+
+    def status(self) -> dict[str, Any]:
+        """Return the status document; empty before the first tick."""
+        code, text = self.get("/api/v1/status")
+        return dict(json.loads(text)) if code == 200 else {}
+
+    def series(self, metric: str, /) -> list[dict[str, str]]:
+        """Return the labels of every series of that name."""
+        return [dict(key) for key in self.metrics().get(metric, {})]
+
+    def state(self, kind: str = "node", /, **labels: str) -> str:
+        """Return the word of the state that applies, of the node or, with labels, of a card; empty where none does."""
+        states = self.metrics().get(f"heatsoak_{kind}_state", {})
+        found = [
+            dict(key)["state"] for key, value in states.items() if value == 1.0 and labels.items() <= dict(key).items()
+        ]
+        return found[0] if found else ""
 
     def metrics(self) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
         """Return a scrape: by sample name, by sorted label pairs, the value; empty before the first tick."""
@@ -154,10 +176,19 @@ def running_agent(
     environ: Mapping[str, str] | None = None,
     arguments: tuple[str, ...] = (),
     program: tuple[str, ...] = (str(ROOT / "heatsoak.py"),),
+    before: tuple[str, ...] = (),
+    keep: tuple[int, ...] = (),
 ) -> Iterator[AgentProcess]:
     """Start an agent, wait until it serves, and end it afterwards whatever happened."""
     agent = AgentProcess(
-        directory, scenario=scenario, config=config, environ=environ, arguments=arguments, program=program
+        directory,
+        scenario=scenario,
+        config=config,
+        environ=environ,
+        arguments=arguments,
+        program=program,
+        before=before,
+        keep=keep,
     )
     try:
         agent.await_start()

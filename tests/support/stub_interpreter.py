@@ -26,7 +26,7 @@ class StubInterpreter:
         self.path.chmod(0o755)
 
     def behave(self, behaviour: str) -> None:
-        """From the next child on, play this function of the stub."""
+        """From the next child on, play this function of the stub; of several, with commas, one a card."""
         scratch = self._behaviour.with_suffix(".new")
         scratch.write_text(behaviour)
         scratch.replace(self._behaviour)

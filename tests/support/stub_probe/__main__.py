@@ -252,7 +252,7 @@ def third_slow(spec: dict[str, Any]) -> None:
     share = 6.7 / 19.2 if spec["gpu_uuid"].endswith("3") else 1.0
     hello(spec)
     for index, request in enumerate(spec["requests"]):
-        result(index, request, 0.1, value=share * FIGURES[request["probe"]][0])
+        result(index, request, 0.6, value=share * FIGURES[request["probe"]][0])
     emit("done", cpu_s=0.5, host_peak_bytes=1000)
 
 
@@ -269,7 +269,9 @@ BEHAVIOURS = {
 def main() -> None:
     """Play one behaviour."""
     spec = json.load(sys.stdin)
-    named = spec["requests"][0].get("options", {}).get("behaviour") or os.environ.get("STUB_BEHAVIOUR")
+    named = spec["requests"][0].get("options", {}).get("behaviour") or os.environ.get("STUB_BEHAVIOUR", "")
+    each_card = named.split(",")
+    named = each_card[int(spec["gpu_uuid"][-1:] or "1", 16) % len(each_card) - 1]
     if named:
         BEHAVIOURS[named](spec)
     else:
