@@ -27,14 +27,20 @@ test: $(VENV)/.installed-dev ## install into .venv and run every test a plain us
 	  $(PY) -m pytest -n $(WORKERS) --dist loadgroup -m "not system"
 
 test-system: $(VENV)/.installed-dev ## boot systemd, build and run the image, check the Kubernetes manifests; needs root
-	@deploy/system-tools.sh $(VENV)
-	PATH="$(abspath $(VENV))/bin:$$PATH" $(PY) -m pytest -n $(WORKERS) --dist loadgroup -m system tests/system
+	@deploy/system-tools.sh $(VENV) .build/tools
+	PATH="$(abspath .build/tools)/bin:$$PATH" $(PY) -m pytest -n $(WORKERS) --dist loadgroup -m system
 
 lint: $(VENV)/.installed-dev ## the static checks alone
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
+
+fuzz: $(VENV)/.installed-dev ## feed a million damaged inputs to everything that reads what others write
+	$(PY) -m tests.fuzz --inputs 1000000
+
+soak: $(VENV)/.installed-dev ## a week of ticks in about an hour: the agent in a storm of troubles, bad probes, bad scrapers
+	$(PY) -m benchmarks.soak
 
 docs: $(VENV)/.installed-dev ## regenerate what is generated: docs/METRICS.md, the sample configuration
 	$(PY) -m agent.docs
