@@ -181,7 +181,7 @@ TARGETS = (
     Target(
         "configuration",
         (b"[probe]", b"tick_s = ", b'listen = "', b"rules.", b"1979-05-27", b'"""'),
-        0.09,
+        0.05,
         _configuration,
     ),
     Target("web_configuration", (b"TLS12", b"cert: |", b"- ", b"? ", b"<<: ", b"$2y$31$"), 0.07, _web_configuration),
