@@ -2,7 +2,7 @@
 
 The server runs in a process of its own on a snapshot of 16 cards that is renewed each second. Beside the
 scrapers at 1 Hz: readers that take one byte a second, clients that send half a request, clients that send
-nothing. Run: python -m benchmarks.scrape_storm
+nothing. Run: python -m benchmarks.scrape_storm; with --agent the whole agent is scraped, not the web server alone.
 """
 
 import argparse
@@ -13,9 +13,10 @@ import multiprocessing.connection
 import random
 import socket
 import statistics
+import tempfile
 import threading
-from collections.abc import Coroutine
-from contextlib import suppress
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -26,8 +27,10 @@ from agent.config.listen import ListenAddress
 from exporters.board import Board
 from exporters.web.listen import open_listeners
 from exporters.web.site import build_site
+from tests.support.agent import eventually, running_agent
 from tests.support.snapshots import HOST_METRICS, sixteen_cards
 
+CARDS = 16
 TEXT = "text/plain;version=0.0.4"
 OPENMETRICS = "application/openmetrics-text;version=1.0.0"
 
@@ -129,23 +132,42 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--scrapers", type=int, default=50)
     parser.add_argument("--nuisances", type=int, default=60)
+    parser.add_argument("--agent", action="store_true", help="Run the whole agent on a fake driver with 16 cards.")
     arguments = parser.parse_args()
-    here, there = multiprocessing.Pipe()
-    server = multiprocessing.get_context("spawn").Process(target=serve, args=(there,))
-    server.start()
-    there.close()
-    port = here.recv()
-    before_s = cpu_s(server.pid or 0)
-    found_s = asyncio.run(storm(port, arguments.seconds, arguments.scrapers, arguments.nuisances))
-    used_s = cpu_s(server.pid or 0) - before_s
-    here.close()
-    server.join()
+    with running_agent_server() if arguments.agent else running_web_server() as (port, pid):
+        before_s = cpu_s(pid)
+        found_s = asyncio.run(storm(port, arguments.seconds, arguments.scrapers, arguments.nuisances))
+        used_s = cpu_s(pid) - before_s
     cuts = statistics.quantiles(found_s, n=1000)
     print(
         f"{arguments.scrapers} scrapers at 1 Hz beside {arguments.nuisances} slow or dead clients, 16 cards,"
         f" {len(found_s)} scrapes: p50 {cuts[499] * 1e3:.1f} ms, p99 {cuts[989] * 1e3:.1f} ms,"
         f" max {max(found_s) * 1e3:.1f} ms; server {used_s / arguments.seconds * 100:.1f} % of a core"
     )
+
+
+@contextmanager
+def running_web_server() -> Iterator[tuple[int, int]]:
+    """Yield port and process id of the web server alone, in a process of its own."""
+    here, there = multiprocessing.Pipe()
+    server = multiprocessing.get_context("spawn").Process(target=serve, args=(there,))
+    server.start()
+    there.close()
+    yield here.recv(), server.pid or 0
+    here.close()
+    server.join()
+
+
+@contextmanager
+def running_agent_server() -> Iterator[tuple[int, int]]:
+    """Yield port and process id of a whole agent: ticks, reader child, host, verdicts, at its usual second."""
+    with (
+        tempfile.TemporaryDirectory(prefix="heatsoak-storm-") as name,
+        running_agent(Path(name), scenario="sixteen") as agent,
+    ):
+        temperature = "heatsoak_gpu_temperature_celsius"
+        eventually(lambda: len(agent.metrics().get(temperature, {})) == CARDS, "all cards")
+        yield int(agent.url.rpartition(":")[2]), agent.pid
 
 
 if __name__ == "__main__":
