@@ -14,6 +14,7 @@ import agent.logs as logs
 import click
 import structlog
 
+from agent.allocation.watch import AllocationWatch
 from agent.clock import Clock, SystemClock
 from agent.config.listen import parse_listen
 from agent.config.load import changes_needing_restart, unknown_variables
@@ -22,19 +23,21 @@ from agent.control import ControlError, ControlServer
 from agent.daemon import Daemon
 from agent.errors import EXIT_INTERNAL, EXIT_OK, ConfigError, HeatsoakError, ListenError
 from agent.host.collect import HOST_METRICS, build
+from agent.host.files import Tree
 from agent.init import leave_init_behind
 from agent.invocation import Invocation
 from agent.judge import Judge
 from agent.lazy import LazyGroup
 from agent.liveness import Liveness, is_contained
 from agent.maintenance import Maintenance
-from agent.model.snapshot import Snapshot
+from agent.model.snapshot import CollectorHealth, Snapshot
 from agent.notify import Notifier
 from agent.nvml.client import ReaderClient
 from agent.nvml.recording import ReplaySource
 from agent.nvml.source import CardSource
 from agent.probes.counts import METRICS as PROBE_METRICS
 from agent.probes.service import ProbeService
+from agent.probes.tenants import pids_are_the_hosts
 from agent.state.actions import Actions
 from agent.state.store import Store
 from agent.wakeup import SignalWakeup
@@ -89,9 +92,12 @@ class Agent:
         self._store = Store.open(directory, clock)
         self._maintenance = Maintenance(self._store, clock)
         self._source = source or ReaderClient(settings.nvml, clock)
+        proc = Tree(settings.host.proc_root) if pids_are_the_hosts(settings.probe.trust_pids) else None
+        self._allocations = AllocationWatch(settings.allocation, proc, clock)
         self._probes = ProbeService(
             settings.probe, settings.pipeline, self._source, clock, directory,
             sink=lambda record: self._judge.add(record), paused=self._maintenance.paused,
+            allocated=self._allocations.given_away,
         )  # fmt: skip
         self._judge = Judge(
             settings, self._store, clock, paused=self._maintenance.paused, suspect=self._probes.suspect,
@@ -103,9 +109,9 @@ class Agent:
         )
         self._daemon = Daemon(
             tick_s=settings.agent.tick_s, base=_base(settings), source=self._source,
-            host=build(settings.host, clock), probes=self._probes, judge=self._judge, publish=self._publish,
-            further_health=self._judge.health, reload=self._reload, clock=clock, wakeup=self._wakeup,
-            notifier=self._notifier,
+            host=build(settings.host, clock), probes=self._probes, judge=self._judge, allocations=self._allocations,
+            publish=self._publish, further_health=self._health, reload=self._reload, clock=clock,
+            wakeup=self._wakeup, notifier=self._notifier,
         )  # fmt: skip
 
     def run(self) -> None:
@@ -115,6 +121,7 @@ class Agent:
         self._server.start()
         self._control.start()
         self._probes.remember(self._store.probes())
+        self._allocations.start()
         self._probes.start()
         _log.info("agent_started", version=version(), addresses=self._server.addresses)
         self._notifier.ready(f"serving on {', '.join(self._server.addresses)}")
@@ -127,6 +134,7 @@ class Agent:
         _log.info("agent_stopping")
         self._notifier.stopping()
         self._probes.stop(timeout_s=2.0)
+        self._allocations.stop(timeout_s=0.5)
         self._source.close(timeout_s=1.0)
         self._control.close()
         self._server.stop(timeout_s=1.0)
@@ -148,6 +156,9 @@ class Agent:
             raise ListenError(str(error)) from error
         except WebConfigError as error:
             raise ConfigError(list(error.faults)) from error
+
+    def _health(self) -> tuple[CollectorHealth, ...]:
+        return (*self._judge.health(), *self._allocations.health())
 
     def _publish(self, snapshot: Snapshot) -> None:
         self._board.publish(snapshot)

@@ -7,6 +7,7 @@ import msgspec
 import structlog
 
 from agent.clock import Clock
+from agent.model.allocation import Allocation
 from agent.model.metrics import Sample
 from agent.model.probe import ProbeRecord
 from agent.model.reference import Series
@@ -56,6 +57,16 @@ class Probes(Protocol):
         """Take in what a tick saw; never raises."""
 
 
+class Allocations(Protocol):
+    """Who holds which card, as the loop sees it."""
+
+    def latest(self) -> tuple[Allocation, ...]:
+        """Return who holds which card; empty where that is not known."""
+
+    def observe(self, snapshot: Snapshot) -> None:
+        """Take in what a tick saw; never raises."""
+
+
 class Judge(Protocol):
     """The verdicts."""
 
@@ -75,6 +86,7 @@ class Daemon:
         host: Host,
         probes: Probes,
         judge: Judge,
+        allocations: Allocations,
         publish: Callable[[Snapshot], None],
         further_health: Callable[[], tuple[CollectorHealth, ...]],
         reload: Callable[[], None],
@@ -93,6 +105,7 @@ class Daemon:
         self.host = host
         self._probes = probes
         self._judge = judge
+        self._allocations = allocations
         self._publish = publish
         self._further_health = further_health
         self._reload = reload
@@ -140,9 +153,11 @@ class Daemon:
             probes=self._probes.records(),
             probe_history=self._probes.values(),
             probe_counts=self._probes.counts(),
+            allocations=self._allocations.latest(),
         )
         judged = self._judged(snapshot)
         self._probes.observe(judged)
+        self._allocations.observe(judged)
         self._publish(judged)
 
     def _judged(self, snapshot: Snapshot) -> Snapshot:

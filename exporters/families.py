@@ -88,6 +88,18 @@ def cards(snapshot: Snapshot) -> Iterator[Family]:
         yield from (identities, lost, hung)
 
 
+def allocations(snapshot: Snapshot) -> Iterator[Family]:
+    """Yield who holds which card, as series of its own: a new pod must not break a card's other series."""
+    family = Family("heatsoak_gpu_allocation", "Who holds a card: a pod's container or a Slurm job.", "info")
+    indices = {card.identity.uuid: card.identity.index for card in snapshot.cards}
+    for held in snapshot.allocations:
+        who = {"namespace": held.namespace, "pod": held.pod, "container": held.container, "job": held.job}
+        labels = {key: clean_label(value) for key, value in who.items()}
+        family.add_sample("heatsoak_gpu_allocation_info", card_labels(indices.get(held.uuid), held.uuid) | labels, 1)
+    if family.samples:
+        yield family
+
+
 def _identity(card: Card, snapshot: Snapshot) -> Labels:
     who = card.identity
     labels = {

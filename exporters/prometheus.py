@@ -21,6 +21,7 @@ _ABOUT_THE_AGENT: Final[tuple[families.Section, ...]] = (
 )
 _READINGS: Final[tuple[families.Section, ...]] = (
     families.cards,
+    families.allocations,
     families.verdicts,
     families.quantities,
 )

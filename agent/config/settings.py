@@ -30,7 +30,7 @@ class NodeSettings(Struct, frozen=True, forbid_unknown_fields=True):
 class AgentSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """The agent's own loop."""
 
-    tick_s: Annotated[float, Meta(ge=0.05, le=60)] = 1.0
+    tick_s: Annotated[float, Meta(ge=0.05, le=60), RESTART] = 1.0
     """Seconds between two ticks."""
     state_dir: Annotated[str, RESTART] = ""
     """State directory; where empty: HEATSOAK_STATE_DIR, $STATE_DIRECTORY, /var/lib/heatsoak for root, else the
@@ -55,9 +55,9 @@ class NvmlSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
     enabled: Annotated[bool, RESTART] = True
     """Whether cards are read at all."""
-    read_deadline_s: Positive = 1.5
+    read_deadline_s: Annotated[Positive, RESTART] = 1.5
     """Seconds a driver call may take before the reader child is replaced."""
-    init_deadline_s: Positive = 60.0
+    init_deadline_s: Annotated[Positive, RESTART] = 60.0
     """Seconds the driver's initialisation may take."""
     off: Annotated[tuple[str, ...], RESTART] = ()
     """Keys of quantities that are not read (see docs/METRICS.md)."""
@@ -120,6 +120,18 @@ class PipelineSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
     data_dir: str = ""
     """Directory of JPEG files to decode; generated images in a temporary folder where empty."""
+
+
+class AllocationSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """Who holds which card; a card that is given away is not idle, even with nothing running on it."""
+
+    pod_resources: Annotated[str, RESTART] = ""
+    """The kubelet's pod-resources socket, as /var/lib/kubelet/pod-resources/kubelet.sock; not asked where empty. Needs
+    the extra `kubernetes` and, for the socket, root."""
+    slurm: Annotated[bool, RESTART] = False
+    """Whether to look for the Slurm jobs of the processes on the cards, and in `jobs_dir`."""
+    jobs_dir: Annotated[str, RESTART] = "/run/heatsoak-jobs"
+    """Directory in which a Slurm prolog notes each job's cards (see deploy/slurm); not read where empty."""
 
 
 class ThrottleSettings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -268,5 +280,6 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     host: HostSettings = field(default_factory=HostSettings)
     probe: ProbeSettings = field(default_factory=ProbeSettings)
     pipeline: PipelineSettings = field(default_factory=PipelineSettings)
+    allocation: AllocationSettings = field(default_factory=AllocationSettings)
     verdicts: VerdictSettings = field(default_factory=VerdictSettings)
     log: LogSettings = field(default_factory=LogSettings)

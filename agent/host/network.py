@@ -5,6 +5,7 @@ from typing import Final
 
 from agent.host.collector import NothingHereError
 from agent.host.files import Tree
+from agent.host.pid_namespace import is_confined
 from agent.model.metrics import Metric, Sample
 from agent.model.text import clean_label
 
@@ -40,8 +41,11 @@ class Network:
         """Return all counters of each device.
 
         Raises:
-            NothingHereError: there is no device.
+            NothingHereError: there is no device, or those seen may be a container's own.
         """
+        if is_confined(self._proc):
+            namespace = self._proc.link("self/ns/pid")
+            raise NothingHereError(f"this is {namespace}, not the host's: whose network it has cannot be known")
         text = self._proc.read_or_none("1/net/dev") or self._proc.read("net/dev")
         samples: list[Sample] = []
         for line in text.splitlines()[2:]:

@@ -5,6 +5,7 @@ from types import MappingProxyType
 
 import msgspec
 
+from agent.model.allocation import Allocation
 from agent.model.metrics import Sample
 from agent.model.probe import ProbeRecord
 from agent.model.reference import Series
@@ -114,5 +115,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     """The latest good values of each probe, oldest first, by the card's UUID and the series."""
     probe_counts: tuple[Sample, ...] = ()
     """Counters and gauges of the probe schedule (runs by status and reason, busy seconds, budget, age)."""
+    allocations: tuple[Allocation, ...] = ()
+    """Who holds which card, where a scheduler says so."""
     verdicts: tuple[CardVerdict, ...] = ()
     node_verdict: NodeVerdict | None = None

@@ -85,7 +85,7 @@ PROBE_REASONS: Final[dict[ProbeStatus, dict[str, str]]] = {
         "mig_mode": "the card is split by MIG: a probe would see a slice of it",
         "allocated": "a scheduler has given the card away",
         "no_host_pid": "process ids cannot be trusted here, so idle cannot be known",
-        "no_telemetry": "the card's readings are missing or stale, so idle cannot be known",
+        "no_telemetry": "the card's readings, or its scheduler's word, are missing or stale: idle cannot be known",
         "host_memory": "host or cgroup memory would not hold the probe",
         "host_busy": "the pipeline probe runs on a wholly idle node only",
         "duty_budget": "the probe's share of the card's time is used up",

@@ -43,7 +43,7 @@ class Cards:
         *,
         exclusive: bool = False,
         paused: Collection[str] = (),
-        allocated: Collection[str] = (),
+        allocated: Collection[str] | None = (),
         busy_s: float = 0.0,
         budget_s: float = float("inf"),
     ) -> str | None:

@@ -32,8 +32,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     pids_trusted: bool = True
     paused: Collection[str] = ()
     """UUIDs that an operator paused."""
-    allocated: Collection[str] = ()
-    """UUIDs that a scheduler has given away."""
+    allocated: Collection[str] | None = ()
+    """UUIDs that a scheduler has given away; None where it should say and does not."""
     busy_s: float = 0.0
     """Card time that scheduled probes took in the last day."""
     budget_s: float = float("inf")
@@ -53,6 +53,8 @@ def why_not(facts: Facts, settings: ProbeSettings) -> str | None:
         return "mig_mode"
     if card.values.get("compute_mode", _SHARED) != _SHARED:
         return "compute_mode"
+    if facts.allocated is None:
+        return "no_telemetry"
     if card.identity.uuid in facts.allocated:
         return "allocated"
     return _why_not_idle(facts, card, settings) or ("duty_budget" if facts.busy_s >= facts.budget_s else None)

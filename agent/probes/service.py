@@ -51,7 +51,7 @@ class ProbeService:
         sink: Callable[[ProbeRecord], None],
         *,
         paused: Callable[[], Collection[str]] = _nobody,
-        allocated: Callable[[], Collection[str]] = _nobody,
+        allocated: Callable[[], Collection[str] | None] = _nobody,
         workloads: Path | None = None,
     ) -> None:
         """Take the parts; nothing runs before ``start``.
@@ -280,7 +280,7 @@ class ProbeService:
             return "shutting_down"
         if uuid in self._paused():
             return "maintenance"
-        return "tenant_arrived" if uuid in self._allocated() else ""
+        return "tenant_arrived" if uuid in (self._allocated() or ()) else ""
 
     def _skip(
         self, requests: tuple[ProbeRequest, ...], uuid: str, reason: str, trigger: str

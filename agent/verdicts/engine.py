@@ -1,6 +1,6 @@
 """From one tick to verdicts: remember, look back, ask every rule, date and fold the answers."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, TypeVar
 
@@ -9,6 +9,7 @@ import structlog
 
 from agent.clock import Clock
 from agent.config.settings import Settings, VerdictSettings
+from agent.model.allocation import Allocation
 from agent.model.snapshot import Card, Snapshot
 from agent.model.verdict import CardVerdict, Finding, NodeVerdict, RuleMode
 from agent.verdicts.fold import card_state, counting, cover, node_state, without, workload_state
@@ -21,10 +22,20 @@ NODE: Final = "node"
 """The subject of node rules, where a card's UUID stands for card rules."""
 STATE: Final = "state"
 """Stands for the folded state where a rule's name stands else in the table of transition times."""
+_HOLDERS_BUSINESS: Final = frozenset({"throttled", "input_bound", "underused"})
+"""States that concern whoever holds the card, so that they are named."""
 
 _log = structlog.get_logger("verdicts")
 _View = TypeVar("_View", CardView, NodeView)
 _Findings = tuple[Finding, ...]
+
+
+def holders(allocations: Sequence[Allocation]) -> Mapping[str, str]:
+    """Return a sentence on who holds each card that somebody holds, by its UUID."""
+    names: dict[str, list[str]] = {}
+    for allocation in allocations:
+        names.setdefault(allocation.uuid, []).append(allocation.holder)
+    return {uuid: f" Held by {', '.join(who)}." for uuid, who in names.items()}
 
 
 class Judgement(msgspec.Struct, frozen=True):
@@ -64,10 +75,12 @@ class Engine:
         self._since = SinceTable(documents, "verdicts", clock.monotonic_s())
         self._state_since = SinceTable(documents, "states", clock.monotonic_s())
         self._held: dict[str, dict[str, Conclusion]] = {}
+        self._holders: Mapping[str, str] = {}
         self._errors = dict.fromkeys(self._modes, 0)
 
     def judge(self, snapshot: Snapshot, facts: Facts) -> Judgement:
         """Return the verdicts on one tick; ``snapshot`` comes without verdicts."""
+        self._holders = holders(snapshot.allocations)
         due = self._memory.remember(snapshot, facts)
         cards = self._memory.card_views(snapshot, self._held)
         node = self._memory.node_view(snapshot, cards)
@@ -140,7 +153,7 @@ class Engine:
                 rule=name,
                 state=found.state,
                 cause=found.cause,
-                summary=found.summary,
+                summary=found.summary + (self._holders.get(subject, "") if found.state in _HOLDERS_BUSINESS else ""),
                 next_action=found.next_action,
                 since_wall_s=self._since[subject, name, found.cause],
                 evidence=found.evidence,

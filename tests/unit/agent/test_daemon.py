@@ -6,6 +6,7 @@ import structlog.testing
 
 from agent.daemon import Daemon
 from agent.host.collect import HostReading
+from agent.model.allocation import Allocation
 from agent.model.metrics import Sample
 from agent.model.probe import ProbeRecord
 from agent.model.reference import Series
@@ -87,6 +88,17 @@ class _Parts:
         return Judgement((), NodeVerdict("ok", snapshot.taken_wall_s))
 
 
+class _Allocations:
+    """Says that one card is held."""
+
+    def latest(self) -> tuple[Allocation, ...]:
+        """Return it."""
+        return (Allocation(_CARD.identity.uuid, job="7"),)
+
+    def observe(self, snapshot: Snapshot) -> None:
+        """Take no notice."""
+
+
 class _Failing(_Parts):
     """Parts whose judge has a fault."""
 
@@ -102,6 +114,7 @@ def _daemon(clock: FakeClock, wakeup: _Wakeup, parts: _Parts, published: list[Sn
         host=parts,
         probes=parts,
         judge=parts,
+        allocations=_Allocations(),
         publish=published.append,
         further_health=lambda: (CollectorHealth("state", ok=True),),
         reload=lambda: parts.calls.append("reload"),

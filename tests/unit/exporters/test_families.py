@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable
 
+import msgspec
 import pytest
 from prometheus_client.core import Metric as Family
 
+from agent.model.allocation import Allocation
 from agent.model.metrics import Metric, Sample
 from agent.model.quantities import QUANTITIES
 from agent.model.snapshot import NvmlHealth, Snapshot
@@ -180,3 +182,19 @@ def test_a_sample_without_a_fitting_definition_costs_itself_only() -> None:
     assert [sample.value for sample in next(found).samples] == [2.0]
     with pytest.raises(LookupError, match="heatsoak_host_load1, made_up"):
         next(found)
+
+
+def test_who_holds_a_card_is_a_series_of_its_own() -> None:
+    """One a holder, with the card's two labels; text from outside is cleaned."""
+    node = snapshots.snapshot((snapshots.card(0), snapshots.card(1)))
+    held = (
+        Allocation(snapshots.uuid_of(1), "ml", "train\n0", "main"),
+        Allocation(snapshots.uuid_of(1), job="7"),
+    )
+    found = series_of(families.allocations(msgspec.structs.replace(node, allocations=held)))
+    assert {name for name, _ in found} == {"heatsoak_gpu_allocation_info"}
+    labels = [dict(pairs) for _, pairs in found]
+    assert [(one["gpu"], one["uuid"]) for one in labels] == [("1", snapshots.uuid_of(1))] * 2
+    assert [(one["namespace"], one["container"], one["job"]) for one in labels] == [("ml", "main", ""), ("", "", "7")]
+    assert "\n" not in labels[0]["pod"]
+    assert not list(families.allocations(node))

@@ -49,6 +49,7 @@ def test_idle_card_may_be_probed() -> None:
         ({"card": card(compute_mode=2.0)}, "compute_mode"),
         ({"card": card(compute_mode=3.0)}, "compute_mode"),
         ({"allocated": {UUID}}, "allocated"),
+        ({"allocated": None}, "no_telemetry"),
         ({"tenants": (4711,)}, "foreign_process"),
         ({"card": card(used_mib=305)}, "memory_in_use"),
         ({"rest": Rest(NOW_S - 1, None, 4 * MIB)}, "busy"),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from agent.config.settings import Settings, VerdictSettings
+from agent.model.allocation import Allocation
 from agent.model.snapshot import Card, NvmlHealth, Snapshot
 from agent.model.verdict import RuleMode
 from agent.model.vocabulary import CARD_STATES, NODE_STATES, WORKLOAD_STATES
@@ -81,6 +82,21 @@ def test_a_finding_carries_rule_and_since() -> None:
 
     assert (verdict.state, verdict.since_wall_s, verdict.uuid) == ("throttled", began_s, uuid_of(0))
     assert [(f.rule, f.cause, f.since_wall_s) for f in verdict.findings] == [("hot", "hot", began_s)]
+
+
+def test_who_holds_a_card_is_named_where_it_is_their_business() -> None:
+    """Throttling names the pod or job; a fault of the card itself does not."""
+    bench = Bench(only(rule("hot", hot), rule("worn", lambda _view, _: says("faulty"))))
+    card = card_of(0, {"temperature_celsius": 90})
+    held = (Allocation(uuid_of(0), "ml", "a", "train"), Allocation(uuid_of(0), job="7"))
+    snapshot = Snapshot(bench.clock.monotonic_s(), 0.0, cards=(card,), nvml=UP, allocations=held)
+
+    findings = bench.engine.judge(snapshot, NO_FACTS).cards[0].findings
+
+    assert {finding.rule: finding.summary for finding in findings} == {
+        "hot": "Summary. Held by pod ml/a (container train), Slurm job 7.",
+        "worn": "Summary.",
+    }
 
 
 def test_a_raising_rule_costs_only_itself() -> None:

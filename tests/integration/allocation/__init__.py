@@ -1,0 +1,1 @@
+"""Who holds which card, asked of a real gRPC server."""
