@@ -1,5 +1,6 @@
 """Packages as files, for parts of the tests that reach no index: made once a checkout, the product's own always."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,9 +18,11 @@ def wheels(*requirements: str) -> Path:
     The wheels are made for the system's own Python.
     """
     FOLDER.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(ROOT / "build", ignore_errors=True)  # setuptools would pack modules that are gone by now
     for old in FOLDER.glob("heatsoak-*.whl"):
         old.unlink()
     _pip("wheel", "--no-deps", "--wheel-dir", str(FOLDER), str(ROOT))
+    shutil.rmtree(ROOT / "build", ignore_errors=True)
     product = str(next(FOLDER.glob("heatsoak-*.whl")))
     for number, requirement in enumerate((product, *requirements)):
         done = FOLDER / f".complete-{requirement if number else 'product'}"
