@@ -16,11 +16,17 @@ _NOTE_BYTES: Final = 4096
 def noted_jobs(folder: Tree, cards: Sequence[CardIdentity]) -> tuple[Allocation, ...]:
     """Return what a prolog noted: a file a job, named by its id, holding indices or UUIDs of cards.
 
+    A folder that is not there says that no prolog has run since the boot.
+
     Raises:
-        OSError: the folder is not there or cannot be read.
+        OSError: the folder cannot be read.
     """
     found = []
-    for job in sorted(name for name in folder.names(".") if name.isdecimal()):
+    try:
+        names = folder.names(".")
+    except FileNotFoundError:
+        return ()
+    for job in sorted(name for name in names if name.isdecimal()):
         words = set(re.split(r"[\s,]+", _note(folder, job)))
         found += [Allocation(card.uuid, job=job) for card in cards if {str(card.index), card.uuid} & words]
     return tuple(found)

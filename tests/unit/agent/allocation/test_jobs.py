@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from agent.allocation.jobs import jobs_of_processes, noted_jobs
+from agent.host.files import Tree
 from agent.model.allocation import Allocation
 from agent.model.snapshot import GpuProcess
 from tests.support.snapshots import card, identity, uuid_of
@@ -26,10 +27,12 @@ def test_an_empty_note_gives_no_card_away(tmp_path: Path) -> None:
     assert noted_jobs(make_tree(tmp_path, {"4711": "\n"}), _CARDS) == ()
 
 
-def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
-    """Then nobody knows what is given away."""
-    with pytest.raises(FileNotFoundError):
-        noted_jobs(make_tree(tmp_path / "a", {}).__class__(str(tmp_path / "b")), _CARDS)
+def test_a_folder_not_made_yet_holds_no_job_and_one_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    """The folder comes with the first job after a boot; a file in its place means that nobody knows."""
+    assert noted_jobs(Tree(str(tmp_path / "jobs")), _CARDS) == ()
+    (tmp_path / "jobs").write_text("")
+    with pytest.raises(NotADirectoryError):
+        noted_jobs(Tree(str(tmp_path / "jobs")), _CARDS)
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,8 @@ def test_an_answer_stands_until_it_is_stale(tmp_path: Path) -> None:
     watch.poll()
     assert watch.latest() == (Allocation(uuid_of(1), job="7"),)
     assert watch.given_away() == frozenset({uuid_of(1)})
-    folder.rename(tmp_path / "gone")
+    folder.rename(tmp_path / "aside")
+    folder.write_text("")
     with capture_logs() as log:
         watch.poll()
         watch.poll()
@@ -55,7 +56,8 @@ def test_an_answer_stands_until_it_is_stale(tmp_path: Path) -> None:
         assert watch.given_away() == frozenset({uuid_of(1)})
         clock.advance(1.0)
         assert (watch.given_away(), watch.latest()) == (None, ())
-        (tmp_path / "gone").rename(folder)
+        folder.unlink()
+        (tmp_path / "aside").rename(folder)
         watch.poll()
     assert watch.given_away() == frozenset({uuid_of(1)})
     assert [entry["event"] for entry in log] == ["allocation_unknown", "allocation_known_again"]
