@@ -38,7 +38,7 @@ def judge(view: CardView, thresholds: VerdictSettings) -> Conclusion | None:
         next_action=(
             "Suspect TensorFlow or the driver first: run heatsoak probe with another version of either."
             if shared
-            else "Take the card out of service: it corrupts data silently. Have it replaced (see heatsoak probe matmul)."
+            else "Take the card out of service: it corrupts data silently. Have it replaced (see heatsoak probe)."
         ),
         evidence={"wrong_answers": float(len(wrong)), "hours_since": (view.now_wall_s - newest.wall_s) / 3600.0},
         suspect=len(wrong) < ENOUGH,
