@@ -446,3 +446,51 @@ def test_the_file_says_whose_it_is(tmp_path: Path) -> None:
         assert values == [APPLICATION_ID, VERSION]
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     connection.close()
+
+
+def uncached(path: str) -> sqlite3.Connection:
+    """Open a connection that reads pages from the file each time."""
+    connection = database.connect(path)
+    connection.execute("PRAGMA cache_size = 1")
+    return connection
+
+
+def test_a_file_damaged_while_it_is_open_is_left_behind_and_replaced(tmp_path: Path) -> None:
+    """Reading goes on from memory at once; a minute later there is a sound file again."""
+    clock = FakeClock()
+    path = filled(tmp_path, clock)
+    store = Store.open(tmp_path, clock, uncached)
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xaa" * (size - 4096))
+    store.add_probe(record(START_S + 1e6))
+    assert store.probes()[-1].wall_s == START_S + 1e6
+    assert store.health.trouble == "damaged"
+    clock.advance(RETRY_S)
+    store.tend()
+    assert store.health.durable
+    assert store.health.set_aside
+    store.close()
+    again = Store.open(tmp_path, clock)
+    assert again.probes()[-1].wall_s == START_S + 1e6
+    again.close()
+
+
+def test_a_faulty_statement_of_ours_is_not_taken_for_a_bad_disk(tmp_path: Path) -> None:
+    """Writing to a closed store raises; it does not go on in memory unseen."""
+    store = Store.open(tmp_path, FakeClock())
+    store.close()
+    with pytest.raises(sqlite3.ProgrammingError):
+        store.save_document("a", b"")
+
+
+def test_bad_files_of_the_same_second_are_all_kept(tmp_path: Path) -> None:
+    """Each is moved to a name of its own."""
+    clock = FakeClock()
+    for number in range(3):
+        (tmp_path / DATABASE_NAME).write_bytes(b"bad %d" % number * 100)
+        Store.open(tmp_path, clock).close()
+    kept = sorted(tmp_path.glob(f"{DATABASE_NAME}.bad-*"))
+    assert len(kept) == 3
+    assert {one.read_bytes()[:5] for one in kept} == {b"bad 0", b"bad 1", b"bad 2"}
