@@ -31,14 +31,15 @@ class Trouble(NamedTuple):
 
 _NO_ACCESS = "card all * = UNKNOWN"
 TROUBLES = (
-    Trouble("card lost", ("card 1 * = GPU_IS_LOST", "event 1 xid 79"), 3, 4),
-    Trouble("card needs a reset", ("card 0 * = RESET_REQUIRED",), 3, 4),
-    Trouble("driver gone", ("system nvmlInit* = DRIVER_NOT_LOADED", _NO_ACCESS), 6, 2),
-    Trouble("driver swapped", ("system nvmlInit* = LIB_RM_VERSION_MISMATCH", _NO_ACCESS), 6, 2),
-    Trouble("garbage", ("card 0 nvmlDeviceGetTemperature NVML_TEMPERATURE_GPU = 644245923",), 2, 3),
-    Trouble("processes churn", ("process all compute count 200 churn memory 1MiB",), 4, 4),
-    Trouble("slow call", ("latency 1 nvmlDeviceGetTemperature = 300ms",), 3, 3),
-    Trouble("very slow call", ("latency 0 nvmlDeviceGetUtilizationRates = 1s",), 4, 2),
+    # What takes the whole driver away is rare: after it the reader waits for up to a minute, and nothing is read.
+    Trouble("card lost", ("card 1 * = GPU_IS_LOST", "event 1 xid 79"), 3, 12),
+    Trouble("card needs a reset", ("card 0 * = RESET_REQUIRED",), 3, 12),
+    Trouble("driver gone", ("system nvmlInit* = DRIVER_NOT_LOADED", _NO_ACCESS), 6, 1),
+    Trouble("driver swapped", ("system nvmlInit* = LIB_RM_VERSION_MISMATCH", _NO_ACCESS), 6, 1),
+    Trouble("garbage", ("card 0 nvmlDeviceGetTemperature NVML_TEMPERATURE_GPU = 644245923",), 2, 8),
+    Trouble("processes churn", ("process all compute count 200 churn memory 1MiB",), 4, 12),
+    Trouble("slow call", ("latency 1 nvmlDeviceGetTemperature = 300ms",), 3, 8),
+    Trouble("very slow call", ("latency 0 nvmlDeviceGetUtilizationRates = 1s",), 4, 5),
     Trouble("library crashes", ("card 1 nvmlDeviceGetTemperature = CRASH",), 3, 1, costs_the_card=True),
     Trouble("call hangs", ("card 1 nvmlDeviceGetTemperature = HANG",), 4, 1, costs_the_card=True),
     Trouble("init hangs", ("system nvmlInit* = HANG", _NO_ACCESS), 6, 1),
