@@ -13,6 +13,8 @@ from agent.verdicts.view import CardRule, CardView, Conclusion, ProcessSpan
 NAME = "input_bound"
 AT_WORK: Final = 0.01
 """Utilisation from which a sample counts as work."""
+BEGINNING: Final = 1 / 6
+"""Share of the window that counts as its start."""
 LEAVE: Final = 1.07
 """What is starving stays so until duty exceeds the threshold by this factor."""
 BLOCKED: Final = 0.5
@@ -58,6 +60,8 @@ def judge(view: CardView, thresholds: VerdictSettings) -> Conclusion | None:
         return None
     if duty >= limits.duty * (LEAVE if NAME in view.held else 1.0):
         return None
+    if NAME not in view.held and not _was_at_work(view, limits.window_s):
+        return None
     evidence = {"utilization_ratio": duty, "threshold_ratio": limits.duty, "window_seconds": limits.window_s}
     active = view.recent.share(keys.UTILIZATION, limits.window_s, AT_WORK) or 0.0
     if active < limits.active:
@@ -91,6 +95,12 @@ def _use(span: ProcessSpan) -> _Use:
 def _computes(view: CardView) -> bool:
     """Return whether a process other than a desktop's is on the card."""
     return any(process.kind != "graphics" for process in view.card.processes or ())
+
+
+def _was_at_work(view: CardView, window_s: float) -> bool:
+    """Return whether the card worked as the window began; else it holds a job's start, before its first step."""
+    values = view.recent.values(keys.UTILIZATION, window_s)
+    return any(value >= AT_WORK for value in values[: max(1, round(len(values) * BEGINNING))])
 
 
 def _quota(use: _Use, limits: InputBoundSettings) -> bool:
