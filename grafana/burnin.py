@@ -10,8 +10,10 @@ from grafana.parts import (
     CARDS,
     GREEN,
     ORANGE,
+    QUIET,
     RED,
     SCORE_STEPS,
+    SHARE_AXIS,
     colored,
     columns,
     in_unit,
@@ -46,7 +48,7 @@ def _progress() -> tuple[Panel, ...]:
             empty=_NOT_RUNNING,
             width=8,
             height=4,
-            steps=(Step(None, "#2f333a"),),
+            steps=(Step(None, QUIET),),
             options={"textMode": "name"},
         ),
         Panel(
@@ -58,7 +60,7 @@ def _progress() -> tuple[Panel, ...]:
             unit="s",
             width=8,
             height=4,
-            steps=(Step(None, "#2f333a"),),
+            steps=(Step(None, QUIET),),
         ),
     )
 
@@ -93,14 +95,13 @@ def _curves() -> tuple[Panel, ...]:
             unit="percentunit",
             decimals=1,
             high=1,
-            custom={"lineWidth": 2, "spanNulls": True, "lineInterpolation": "stepAfter"},
+            custom={"lineWidth": 2, "spanNulls": True, "lineInterpolation": "stepAfter", **SHARE_AXIS},
         ),
         throttle_seconds(),
     )
 
 
 def _sums() -> tuple[Panel, ...]:
-    held = "increase(heatsoak_gpu_throttle_busy_seconds_total[$__range])"
     score = f"bottomk(16, card:heatsoak_probe_score:ratio{{{CARDS}}})"
     return (
         Panel(
@@ -109,12 +110,18 @@ def _sums() -> tuple[Panel, ...]:
             description=(
                 "Summed over the time shown. The power cap is how a loaded card runs; heat and power brake are not."
             ),
-            queries=(Query(f"sort_desc({of_cards(held)} > 1)", CARD_LEGEND + " {{reason}}"),),
+            queries=(_held('reason!="sw_power_cap"'), _held('reason="sw_power_cap"')),
             empty="No card was held down while it worked.",
             unit="s",
             low=0,
             height=9,
-            steps=(Step(None, "light-blue"),),
+            steps=(Step(None, ORANGE),),
+            overrides=(
+                {
+                    "matcher": {"id": "byFrameRefID", "options": "B"},
+                    "properties": [{"id": "color", "value": {"mode": "fixed", "fixedColor": "light-blue"}}],
+                },
+            ),
         ),
         Panel(
             kind="bargauge",
@@ -132,6 +139,11 @@ def _sums() -> tuple[Panel, ...]:
             steps=SCORE_STEPS,
         ),
     )
+
+
+def _held(reasons: str) -> Query:
+    seconds = f"increase(heatsoak_gpu_throttle_busy_seconds_total{{{reasons}}}[$__range])"
+    return Query(f"sort_desc({of_cards(seconds)} > 1)", CARD_LEGEND + " {{reason}}")
 
 
 def _errors() -> Panel:
@@ -161,7 +173,7 @@ def _errors() -> Panel:
         overrides=(
             colored("ECC uncorrected", steps),
             colored("XID", (Step(None, "transparent"), Step(1, ORANGE))),
-            in_unit("ECC corrected", "none"),
+            *(in_unit(title, "none") for _, _, title in rises),
         ),
     )
 

@@ -5,15 +5,18 @@ from typing import Final
 from grafana.model import Annotation, Dashboard, Panel, Query, Row, Step, Variable
 from grafana.parts import (
     CARD,
+    COUNT_AXIS,
     GREEN,
     ORANGE,
     REASON_NUMBER,
     REASON_WORDS,
     RED,
+    SHARE_AXIS,
     STATE_NUMBER,
     STATE_WORDS,
     columns,
     dashed,
+    matching,
 )
 
 _ONE: Final = 'uuid=~"$uuid", cluster=~"$cluster"'
@@ -100,7 +103,7 @@ def _speed() -> tuple[Panel, ...]:
             empty=_UNPROBED,
             unit="percentunit",
             decimals=1,
-            custom=_SPEED,
+            custom={**_SPEED, **SHARE_AXIS},
         ),
         Panel(
             kind="timeseries",
@@ -110,9 +113,9 @@ def _speed() -> tuple[Panel, ...]:
             empty=_UNPROBED,
             unit="percentunit",
             decimals=1,
-            custom=_SPEED,
+            custom={**_SPEED, **SHARE_AXIS},
         ),
-        _value("Matrix product", "heatsoak_probe_matmul_flops_per_second", "FLOP/s"),
+        _value("Matrix product", "heatsoak_probe_matmul_flops_per_second", "flops"),
         _value("ResNet-50 step", "heatsoak_probe_resnet50_images_per_second", "none"),
         Panel(
             kind="timeseries",
@@ -127,6 +130,8 @@ def _speed() -> tuple[Panel, ...]:
                 ),
             ),
             empty="No finding compared the card with its reference in this time.",
+            unit="sishort",
+            width=24,
             custom=_SPEED,
             overrides=(dashed(": reference$", GREEN),),
         ),
@@ -166,7 +171,7 @@ def _circumstances() -> tuple[Panel, ...]:
             custom=_SPEED,
             overrides=(
                 {
-                    "matcher": {"id": "byRegexp", "options": "MHz$"},
+                    "matcher": matching("MHz$"),
                     "properties": [{"id": "custom.axisPlacement", "value": "right"}],
                 },
             ),
@@ -185,6 +190,7 @@ def _circumstances() -> tuple[Panel, ...]:
             empty="This card counts no memory errors: consumer cards have no ECC.",
             unit="none",
             low=0,
+            custom=COUNT_AXIS,
         ),
         Panel(
             kind="timeseries",
@@ -211,7 +217,7 @@ def _circumstances() -> tuple[Panel, ...]:
             empty="The driver counts no throttling for this card.",
             unit="percentunit",
             low=0,
-            steps=(Step(None, GREEN), Step(0.1, RED)),
+            high=1,
         ),
     )
 

@@ -7,13 +7,16 @@ from grafana.parts import (
     CARD,
     CARD_LEGEND,
     CARDS,
+    COUNT_AXIS,
     GREEN,
     HEAT_STEPS,
     NODE,
     NODES,
     ORANGE,
+    QUIET,
     RED,
     SCORE_STEPS,
+    SHARE_AXIS,
     SHARE_STEPS,
     STATE_COLORS,
     STATES_BEST_FIRST,
@@ -63,7 +66,7 @@ def _counts() -> Panel:
 
 def _count_color(state: str, color: str) -> dict[str, object]:
     """Return colours that stay quiet at 0, so that the eye finds what is not."""
-    steps = [{"value": None, "color": "#2f333a"}, {"value": 1, "color": color}]
+    steps = [{"value": None, "color": QUIET}, {"value": 1, "color": color}]
     properties = [{"id": "thresholds", "value": {"mode": "absolute", "steps": steps}}]
     return {"matcher": {"id": "byName", "options": state}, "properties": properties}
 
@@ -74,11 +77,11 @@ def _worst() -> Panel:
         "node": "Node",
         "gpu": "GPU",
         "cause": "Cause",
-        "rule": "Rule",
         "rack": "Rack",
         "position": "Position",
         "name": "Model",
         "serial": "Serial",
+        "rule": "Rule",
         "uuid": "UUID",
     }
     return Panel(
@@ -93,7 +96,15 @@ def _worst() -> Panel:
         width=16,
         height=9,
         transformations=(*columns(shown), {"id": "sortBy", "options": {"sort": [{"field": "State", "desc": True}]}}),
-        overrides=(colored("State", words=_RANK_WORDS), wide("State", 110), wide("GPU", 60), wide("Cause", 170)),
+        overrides=(
+            colored("State", words=_RANK_WORDS),
+            wide("State", 110),
+            wide("GPU", 60),
+            wide("Cause", 170),
+            wide("Rack", 80),
+            wide("Position", 80),
+        ),
+        custom={"minWidth": 60},
         links=(_TO_NODE, _TO_CARD),
     )
 
@@ -134,7 +145,7 @@ def _map(title: str, series: str, text: str, unit: str, steps: tuple[Step, ...],
         width=8,
         height=10,
         steps=steps,
-        custom={"align": "center", "cellOptions": {"type": "color-background", "mode": "basic"}},
+        custom={"align": "center", "minWidth": 50, "cellOptions": {"type": "color-background", "mode": "basic"}},
         transformations=(
             {"id": "sortBy", "options": {"sort": [{"field": "slot", "desc": True}]}},
             {"id": "groupingToMatrix", "options": matrix},
@@ -209,7 +220,7 @@ def _scores() -> tuple[Panel, ...]:
             decimals=1,
             height=9,
             steps=SCORE_STEPS,
-            custom={"lineWidth": 2, "spanNulls": True},
+            custom={"lineWidth": 2, "spanNulls": True, **SHARE_AXIS},
         ),
     )
 
@@ -250,18 +261,18 @@ def _work() -> tuple[Panel, ...]:
 
 
 def _trends() -> tuple[Panel, ...]:
-    by_state = of_cards("heatsoak_card_state")
+    by_state = of_cards('heatsoak_card_state{state!="ok"}')
     return (
         Panel(
             kind="timeseries",
-            title="Cards by state through time",
-            description="How many of the chosen cards were in each state.",
+            title="Cards not ok through time",
+            description="How many of the chosen cards were in each state other than ok.",
             queries=(Query(f"sum by (state) ({by_state})", "{{state}}"),),
             empty="No card with a verdict in this time.",
             low=0,
             decimals=0,
             width=8,
-            custom={"fillOpacity": 70, "lineWidth": 0, "stacking": {"mode": "normal", "group": "A"}},
+            custom={**COUNT_AXIS, "fillOpacity": 70, "lineWidth": 0, "stacking": {"mode": "normal", "group": "A"}},
             overrides=tuple(fixed(state, STATE_COLORS[state]) for state in STATES_BEST_FIRST),
         ),
         Panel(

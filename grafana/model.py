@@ -45,7 +45,8 @@ class Panel(msgspec.Struct, frozen=True):
     description: str
     queries: tuple[Query, ...]
     empty: str
-    unit: str = "short"
+    unit: str = ""
+    """Grafana's name of the unit; where empty, short numbers, and in tables the text as it is."""
     width: int = 12
     height: int = 8
     decimals: int | None = None
@@ -149,7 +150,6 @@ def _variable(one: Variable) -> Json:
         "label": one.label,
         "datasource": dict(_DATASOURCE),
         "query": {"query": one.query, "refId": one.name},
-        "definition": one.query,
         "refresh": 2,
         "sort": 7,
         "hide": 0,
@@ -171,8 +171,7 @@ def _annotation(one: Annotation) -> Json:
         "enable": True,
         "hide": False,
         "iconColor": one.color,
-        "expr": one.expr,
-        "step": "60s",
+        "target": {"refId": "Anno", "expr": one.expr, "interval": "60s"},
         "titleFormat": one.title,
         "textFormat": one.text,
         "useValueForTime": "on",
@@ -226,7 +225,7 @@ def _target(query: Query, ref: str, kind: Kind) -> Json:
 
 def _defaults(panel: Panel) -> Json:
     found: Json = {
-        "unit": panel.unit,
+        "unit": panel.unit or ("string" if panel.kind == "table" else "short"),
         "noValue": panel.empty,
         "color": {"mode": _COLOR_MODES[panel.kind]},
         "thresholds": {
@@ -270,7 +269,7 @@ _CUSTOM: Final[Mapping[Kind, Json]] = {
         "axisPlacement": "auto",
         "stacking": {"mode": "none", "group": "A"},
     },
-    "state-timeline": {"lineWidth": 0, "fillOpacity": 80, "spanNulls": False},
+    "state-timeline": {"lineWidth": 0, "fillOpacity": 80},
     "table": {"align": "auto", "cellOptions": {"type": "auto"}, "inspect": False},
 }
 _REDUCE: Final = {"calcs": ["lastNotNull"], "fields": "", "values": False}
@@ -310,5 +309,5 @@ _OPTIONS: Final[Mapping[Kind, Json]] = {
         "legend": _LIST_LEGEND,
         "tooltip": {"mode": "single", "sort": "none"},
     },
-    "table": {"showHeader": True, "cellHeight": "sm", "footer": {"show": False, "reducer": [], "countRows": False}},
+    "table": {"showHeader": True, "cellHeight": "sm"},
 }

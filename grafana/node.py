@@ -6,6 +6,8 @@ from grafana.model import Dashboard, Panel, Query, Row
 from grafana.parts import (
     CARD,
     CARD_LEGEND,
+    COUNT_AXIS,
+    FINDING_COLORS,
     GREEN,
     REASON_NUMBER,
     REASON_WORDS,
@@ -18,6 +20,7 @@ from grafana.parts import (
     columns,
     dashed,
     link,
+    matching,
     of_cards,
     of_nodes,
     variables,
@@ -80,7 +83,7 @@ def _findings() -> Panel:
         width=24,
         height=6,
         transformations=columns(shown),
-        overrides=(colored("State", words=()),),
+        overrides=(colored("State", texts=FINDING_COLORS),),
         links=(link("This card's history", "heatsoak-card", uuid="${__data.fields.UUID}"),),
     )
 
@@ -161,6 +164,7 @@ def _load() -> tuple[Panel, ...]:
             Query(of_cards("heatsoak_gpu_pstate"), CARD_LEGEND),
             unit="none",
             low=0,
+            high=15,
             custom={"lineInterpolation": "stepAfter"},
         ),
         throttle_seconds(),
@@ -205,6 +209,7 @@ def _errors() -> tuple[Panel, ...]:
             unit="short",
             empty=reason,
             low=0,
+            custom=COUNT_AXIS,
         ),
         _line(
             "XID errors and PCIe replays",
@@ -213,6 +218,7 @@ def _errors() -> tuple[Panel, ...]:
             Query(of_cards(f"increase(heatsoak_gpu_pcie_replays_total{rise})"), CARD_LEGEND + " PCIe replays"),
             unit="short",
             low=0,
+            custom=COUNT_AXIS,
         ),
         _line(
             "PCIe link",
@@ -244,7 +250,7 @@ def _errors() -> tuple[Panel, ...]:
             low=0,
             overrides=(
                 {
-                    "matcher": {"id": "byRegexp", "options": "errors$"},
+                    "matcher": matching("errors$"),
                     "properties": [
                         {"id": "unit", "value": "short"},
                         {"id": "custom.axisPlacement", "value": "right"},

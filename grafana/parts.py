@@ -15,6 +15,11 @@ CARDS: Final = 'cluster=~"$cluster", rack=~"$rack", node=~"$node", name=~"$model
 """Selects cards by what is chosen at the top."""
 NODES: Final = 'cluster=~"$cluster", rack=~"$rack", node=~"$node"'
 
+QUIET: Final = "#73808c"
+"""Of a tile that says nothing new."""
+SHARE_AXIS: Final = {"axisSoftMin": 0.9, "axisSoftMax": 1.02}
+"""Keeps a per mille from looking like a cliff."""
+COUNT_AXIS: Final = {"axisSoftMax": 1}
 GREEN, ORANGE, RED, GREY, BLUE, PURPLE = "green", "orange", "red", "#8e8e8e", "blue", "purple"
 STATE_COLORS: Final[Mapping[CardState, str]] = {
     "ok": GREEN,
@@ -33,6 +38,13 @@ _WORKLOAD_COLORS: Final[Mapping[WorkloadState, str]] = {
     "underused": "yellow",
     "none": GREY,
 }
+FINDING_COLORS: Final[Mapping[str, str]] = {
+    **{str(state): color for state, color in STATE_COLORS.items()},
+    "input_bound": "yellow",
+    "underused": "yellow",
+    "ok": "transparent",
+}
+"""A finding of state ok only informs."""
 WORKLOAD_WORDS: Final = tuple(Word(at, state, _WORKLOAD_COLORS[state]) for at, state in enumerate(WORKLOAD_STATES))
 REASON_WORDS: Final = (
     Word(0, "free", GREEN),
@@ -40,18 +52,18 @@ REASON_WORDS: Final = (
     Word(2, "power cap", "light-blue"),
     Word(3, "sync boost", "yellow"),
     Word(4, "heat (driver)", ORANGE),
-    Word(5, "heat (hardware)", RED),
-    Word(6, "power brake", PURPLE),
-    Word(7, "hardware slowdown", "dark-red"),
+    Word(5, "hardware slowdown", "dark-red"),
+    Word(6, "heat (hardware)", RED),
+    Word(7, "power brake", PURPLE),
 )
 _REASON_RANKS: Final = (
     (IDLE_REASONS, 1),
     ("sw_power_cap", 2),
     ("sync_boost", 3),
     ("sw_thermal", 4),
-    ("hw_thermal", 5),
-    ("hw_power_brake", 6),
-    ("hw_slowdown", 7),
+    ("hw_slowdown", 5),
+    ("hw_thermal", 6),
+    ("hw_power_brake", 7),
 )
 
 
@@ -119,19 +131,21 @@ def columns(names: Mapping[str, str]) -> tuple[Json, ...]:
     )
 
 
-def colored(column: str, steps: tuple[Step, ...] = (), words: tuple[Word, ...] = (), unit: str = "") -> Json:
-    """Return what gives a table's column a coloured background, by value or by word."""
+def colored(
+    column: str, steps: tuple[Step, ...] = (), words: tuple[Word, ...] = (), texts: Mapping[str, str] | None = None
+) -> Json:
+    """Return what gives a table's column a coloured background: by value, by word for a value, or by text."""
     properties: list[Json] = [
         {"id": "custom.cellOptions", "value": {"type": "color-background", "mode": "basic"}},
     ]
     if steps:
         shown = [{"value": step.value, "color": step.color} for step in steps]
         properties.append({"id": "thresholds", "value": {"mode": "absolute", "steps": shown}})
-    if words:
-        options = {f"{word.value:g}": {"text": word.text, "color": word.color, "index": 0} for word in words}
+    named = {f"{word.value:g}": (word.text, word.color) for word in words}
+    named |= {text: (text, color) for text, color in (texts or {}).items()}
+    if named:
+        options = {key: {"text": text, "color": color, "index": 0} for key, (text, color) in named.items()}
         properties.append({"id": "mappings", "value": [{"type": "value", "options": options}]})
-    if unit:
-        properties.append({"id": "unit", "value": unit})
     return {"matcher": {"id": "byName", "options": column}, "properties": properties}
 
 
@@ -149,10 +163,15 @@ def wide(column: str, pixels: int) -> Json:
     }
 
 
+def matching(pattern: str) -> Json:
+    """Return what finds series by a regular expression; without slashes Grafana would take it for the whole name."""
+    return {"id": "byRegexp", "options": f"/{pattern}/"}
+
+
 def dashed(pattern: str, color: str = RED) -> Json:
     """Return what draws the series whose name matches as a dashed line: a limit, not a reading."""
     return {
-        "matcher": {"id": "byRegexp", "options": pattern},
+        "matcher": matching(pattern),
         "properties": [
             {"id": "custom.lineStyle", "value": {"fill": "dash", "dash": [8, 8]}},
             {"id": "custom.fillOpacity", "value": 0},

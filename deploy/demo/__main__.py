@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from deploy.demo.servers import DemoError, Ports, running
+from deploy.demo.backfill import DemoError
+from deploy.demo.servers import Ports, running
 from deploy.demo.story import NODES
 
 

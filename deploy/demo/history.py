@@ -139,7 +139,7 @@ def _host(node: Node, ago_s: float) -> Iterator[Sample]:
     yield Sample("heatsoak_host_cpu_seconds_total", 0.3 * passed_s + 0.2 * worked_s, ("system",))
     yield Sample("heatsoak_host_cpu_seconds_total", 14.8 * passed_s - 1.2 * worked_s, ("idle",))
     yield Sample("heatsoak_host_cpus", 16.0)
-    yield Sample("heatsoak_host_load1", 1.2 + worked_s / BURN_IN_S)
+    yield Sample("heatsoak_host_load1", 4.3 if worked_s else 1.2)
     yield Sample("heatsoak_host_memory_total_bytes", 251.6 * GIB)
     yield Sample("heatsoak_host_memory_available_bytes", 203.9 * GIB)
     for resource, share in (("cpu", 0.004), ("io", 0.021), ("memory", 0.0)):

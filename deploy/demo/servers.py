@@ -3,11 +3,8 @@
 import contextlib
 import os
 import shutil
-import socket
 import subprocess
 import sys
-import time
-import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +14,7 @@ import msgspec
 import yaml
 
 from agent.clock import SystemClock
+from deploy.demo.backfill import await_ready, end, evaluate_rules, free_port, load_history, program
 from deploy.demo.history import write_history
 from deploy.demo.recordings import seed_state, write_recording
 from deploy.demo.story import NODES, Node
@@ -28,8 +26,6 @@ GAP_S: Final = 300.0
 """History ends so long before the agents start: its last samples are out of sight by then, whatever they said."""
 DEMO_WAIT: Final = "15s"
 """What every `for` of the alerts is cut down to: nobody looks at a demo for ten minutes before the first alert."""
-_START_S: Final = 60.0
-_END_S: Final = 10.0
 _JOB: Final = """
 import contextlib, os, pathlib
 os.setsid()
@@ -39,7 +35,6 @@ with contextlib.suppress(OSError):  # so that it stays one busy core where the m
 while True:
     pass
 """
-_READY: Final[Mapping[str, str]] = {"prometheus": "/-/ready", "alertmanager": "/-/ready", "agent": "/readyz"}
 
 
 class Ports(msgspec.Struct, frozen=True):
@@ -51,17 +46,9 @@ class Ports(msgspec.Struct, frozen=True):
     address: str = "127.0.0.1"
 
 
-class DemoError(RuntimeError):
-    """A part of the demo is not installed, or ended."""
-
-
 def free_ports() -> Ports:
     """Return ports that nobody uses now."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(2 + len(NODES))]
-    numbers = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return Ports(numbers[0], numbers[1], tuple(numbers[2:]))
+    return Ports(free_port(), free_port(), tuple(free_port() for _ in NODES))
 
 
 @contextlib.contextmanager
@@ -71,43 +58,25 @@ def running(directory: Path, ports: Ports, tell: Callable[[str], None] = lambda 
     Raises:
         DemoError: a program is missing, or does not start.
     """
-    programs = {name: _program(*names) for name, names in _PROGRAMS.items()}
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     with contextlib.ExitStack() as stack:
         tell("writing recordings, past probes and two and a half hours of history")
         job = stack.enter_context(_process(directory, "job", [sys.executable, "-c", _JOB]))
-        began_wall_s = SystemClock().wall_s()
-        _prepare(directory, ports, job.pid, programs["promtool"], began_wall_s)
+        _prepare(directory, ports, job.pid, SystemClock().wall_s())
         tell("starting agents, Alertmanager and Prometheus")
         for node, port in zip(NODES, ports.agents, strict=True):
             stack.enter_context(_agent(directory / node.name, node, f"{ports.address}:{port}"))
-        stack.enter_context(_process(directory, "alertmanager", _alertmanager(programs, directory, ports)))
-        stack.enter_context(_process(directory, "prometheus", _prometheus(programs, directory, ports)))
-        _await("alertmanager", ports.alertmanager)
-        _await("prometheus", ports.prometheus)
+        stack.enter_context(_process(directory, "alertmanager", _alertmanager(directory, ports)))
+        stack.enter_context(_process(directory, "prometheus", _prometheus(directory, ports)))
+        await_ready(f"http://127.0.0.1:{ports.alertmanager}/-/ready", "alertmanager")
+        await_ready(f"http://127.0.0.1:{ports.prometheus}/-/ready", "prometheus")
         for port in ports.agents:
-            _await("agent", port)
-        _backfill_rules(programs["promtool"], directory, ports, began_wall_s)
+            await_ready(f"http://127.0.0.1:{port}/readyz", "an agent")
         yield
 
 
-_PROGRAMS: Final[Mapping[str, tuple[str, ...]]] = {
-    "promtool": ("promtool",),
-    "prometheus": ("prometheus",),
-    "alertmanager": ("prometheus-alertmanager", "alertmanager"),
-}
-
-
-def _program(*names: str) -> str:
-    for name in names:
-        found = shutil.which(name)
-        if found:
-            return found
-    raise DemoError(f"{names[0]} is not installed; on Debian: apt-get install prometheus prometheus-alertmanager")
-
-
-def _prepare(directory: Path, ports: Ports, job_pid: int, promtool: str, now_s: float) -> None:
+def _prepare(directory: Path, ports: Ports, job_pid: int, now_s: float) -> None:
     clock = SystemClock()
     targets = [f"127.0.0.1:{port}" for port in ports.agents]
     with ThreadPoolExecutor() as pool:
@@ -117,21 +86,13 @@ def _prepare(directory: Path, ports: Ports, job_pid: int, promtool: str, now_s: 
                 write_recording(directory / node.name / "recording.jsonl", node, job_pid, now_s)
                 pool.submit(seed_state, directory / node.name / "state", node, clock)
         write_history(directory / "history.txt", zip(NODES, targets, strict=True), now_s, HISTORY_S, GAP_S)
-    _run(promtool, "tsdb", "create-blocks-from", "openmetrics", str(directory / "history.txt"), str(directory / "data"))
+    load_history(directory / "history.txt", directory / "data")
     (directory / "history.txt").unlink()
+    recording = RULES / "heatsoak-recording.yaml"
+    evaluate_rules(recording, directory / "data", now_s - GAP_S - HISTORY_S, now_s - GAP_S)
     _write_yaml(directory / "alerts.yaml", shortened(_read_yaml(RULES / "heatsoak-alerts.yaml")))
     _write_yaml(directory / "alertmanager.yaml", _without_receivers(_read_yaml(RULES / "alertmanager.yaml")))
     _write_yaml(directory / "prometheus.yaml", _configuration(directory, ports, targets))
-
-
-def _backfill_rules(promtool: str, directory: Path, ports: Ports, began_wall_s: float) -> None:
-    """Have the recording rules' past written too: Prometheus takes the blocks up within a minute or two."""
-    end_s = int(began_wall_s - GAP_S)
-    _run(
-        promtool, "tsdb", "create-blocks-from", "rules", f"--url=http://127.0.0.1:{ports.prometheus}",
-        f"--start={end_s - int(HISTORY_S)}", f"--end={end_s}", "--eval-interval=30s",
-        f"--output-dir={directory / 'data'}", str(RULES / "heatsoak-recording.yaml"),
-    )  # fmt: skip
 
 
 def shortened(rules: dict[str, Any]) -> dict[str, Any]:
@@ -158,16 +119,17 @@ def _configuration(directory: Path, ports: Ports, targets: list[str]) -> dict[st
     }
 
 
-def _prometheus(programs: Mapping[str, str], directory: Path, ports: Ports) -> list[str]:
+def _prometheus(directory: Path, ports: Ports) -> list[str]:
     return [
-        programs["prometheus"], f"--config.file={directory / 'prometheus.yaml'}", "--log.level=warn",
+        program("prometheus"), f"--config.file={directory / 'prometheus.yaml'}", "--log.level=warn",
         f"--storage.tsdb.path={directory / 'data'}", f"--web.listen-address={ports.address}:{ports.prometheus}",
     ]  # fmt: skip
 
 
-def _alertmanager(programs: Mapping[str, str], directory: Path, ports: Ports) -> list[str]:
+def _alertmanager(directory: Path, ports: Ports) -> list[str]:
     return [
-        programs["alertmanager"], f"--config.file={directory / 'alertmanager.yaml'}", "--cluster.listen-address=",
+        program("prometheus-alertmanager", "alertmanager"), "--cluster.listen-address=",
+        f"--config.file={directory / 'alertmanager.yaml'}",
         f"--storage.path={directory / 'alertmanager'}", f"--web.listen-address={ports.address}:{ports.alertmanager}",
     ]  # fmt: skip
 
@@ -201,33 +163,7 @@ def _process(
         try:
             yield process
         finally:
-            process.terminate()
-            try:
-                process.wait(_END_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait(_END_S)
-
-
-def _run(*command: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
-    if done.returncode:
-        raise DemoError(f"{' '.join(command[:4])} ended with {done.returncode}: {done.stderr.strip()[-500:]}")
-
-
-def _await(kind: str, port: int) -> None:
-    """Wait until a server says that it is ready."""
-    end_s = time.monotonic() + _START_S
-    while True:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}{_READY[kind]}", timeout=5) as answer:
-                if answer.status == 200:
-                    return
-        except OSError:
-            pass
-        if time.monotonic() > end_s:
-            raise DemoError(f"{kind} on port {port} is not ready after {_START_S:.0f} s; see the logs")
-        time.sleep(0.1)
+            end(process)
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""Pictures of the dashboards, drawn without a Grafana; not part of any test."""
