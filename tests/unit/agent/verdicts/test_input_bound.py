@@ -169,6 +169,14 @@ def test_a_card_that_hardly_works_is_not_called_starving() -> None:
     assert (conclusion.state, conclusion.cause) == ("underused", "waiting")
 
 
+def test_the_start_of_a_job_is_not_starvation() -> None:
+    """Twelve seconds before the first step, then full load: the mean is low, and nothing waits for input."""
+    rows = [busy_values(utilization_ratio=0.0)] * 12 + [busy_values(utilization_ratio=1.0)] * 18
+    view = view_of([busy_values(utilization_ratio=0.0)] * 30 + rows, spans=(span_of(1.3),))
+
+    assert input_bound.judge(view, THRESHOLDS) is None
+
+
 def test_without_sight_of_the_process_nothing_is_blamed() -> None:
     """In a container without the host's pid namespace."""
     conclusion = judged(0.3)
