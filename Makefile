@@ -7,7 +7,7 @@ EXTRA := $(shell if [ -e /dev/nvidia0 ] || [ -e /proc/driver/nvidia/version ]; t
 PORT ?= 9838
 WORKERS ?= $(shell nproc)
 
-.PHONY: help run test lint unit test-system fuzz soak faultbench docs clean
+.PHONY: help run demo test lint test-system fuzz soak faultbench docs clean
 
 help:
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -18,6 +18,9 @@ run: $(VENV)/.installed-$(EXTRA) ## install into .venv and run the agent on this
 	@HEATSOAK_PROBE_DEVICE=$(EXTRA) HEATSOAK_PROBE_INTERVAL_S=30 HEATSOAK_PROBE_FIRST_DELAY_S=5 \
 	  HEATSOAK_PROBE_DUTY_BUDGET=1 HEATSOAK_PROBE_DAILY=false HEATSOAK_WEB_LISTEN=:$(PORT) HEATSOAK_STATE_DIR=.build/state \
 	  exec $(VENV)/bin/heatsoak run
+
+demo: $(VENV)/.installed-dev ## agents in replay, Prometheus and Alertmanager: a burn-in with a hot card, a slow card, a starving job
+	$(PY) -m deploy.demo
 
 test: $(VENV)/.installed-dev ## install into .venv and run every test a plain user can run
 	$(VENV)/bin/ruff check .
@@ -39,11 +42,15 @@ lint: $(VENV)/.installed-dev ## the static checks alone
 fuzz: $(VENV)/.installed-dev ## feed a million damaged inputs to everything that reads what others write
 	$(PY) -m tests.fuzz --inputs 1000000
 
+faultbench: $(VENV)/.installed-dev ## judge labelled scenarios: recall, false alarms, time to detect, beside today's alert rules
+	$(PY) -m benchmarks.faultbench
+
 soak: $(VENV)/.installed-dev ## a week of ticks in about an hour: the agent in a storm of troubles, bad probes, bad scrapers
 	$(PY) -m benchmarks.soak
 
-docs: $(VENV)/.installed-dev ## regenerate what is generated: docs/METRICS.md, the sample configuration
+docs: $(VENV)/.installed-dev ## regenerate what is generated: metrics page, sample configuration, dashboards, alert pages
 	$(PY) -m agent.docs
+	$(PY) -m grafana.build
 
 $(PY):
 	@deploy/bootstrap-venv.sh $(VENV)

@@ -122,8 +122,8 @@ class Bench:
         if self.card.uuid and "gpu_uuid" not in changes:
             environment["CUDA_VISIBLE_DEVICES"] = changes["gpu_uuid"] = self.card.uuid
         spec = {
-            "version": 1, "device": self.arguments.device, "requests": list(requests), "threads": self.arguments.threads,
-            "cache_dir": self.arguments.cache_dir, **changes,
+            "version": 1, "device": self.arguments.device, "requests": list(requests),
+            "threads": self.arguments.threads, "cache_dir": self.arguments.cache_dir, **changes,
         }  # fmt: skip
         samples: list[tuple[float, int, int, float, int, int]] = []
         stop = threading.Event()

@@ -130,8 +130,9 @@ def nvml(snapshot: Snapshot) -> Iterator[Family]:
         family = gauge("heatsoak_nvml_error", "Why the NVIDIA driver does not answer; 1 while it does not.")
         yield single(family, 1, {"error": clean_label(state.error)})
     if state.driver:
-        labels = {"driver": state.driver, "nvml": state.nvml, "cuda": state.cuda}
-        yield info("heatsoak_nvml_info", "Versions of the driver, of NVML and of CUDA as the driver has it.", labels)
+        labels = {"driver": state.driver, "nvml": state.nvml}
+        text = "Versions of the driver and of NVML, whose first number is the CUDA version that the driver serves."
+        yield info("heatsoak_nvml_info", text, labels)
     text = "How long the current driver call has been without an answer."
     yield single(gauge("heatsoak_nvml_hung_seconds", text), state.hung_s)
     text = "Reader children that were replaced."

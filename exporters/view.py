@@ -356,7 +356,7 @@ def _agent_tiles(snapshot: Snapshot) -> Iterator[Tile]:
     loop, nvml = snapshot.loop, snapshot.nvml
     yield Tile("Ticks", f"{loop.ticks:,}", "", f"{loop.overruns:,} late" if loop.overruns else "")
     if nvml.driver:
-        yield Tile("Driver", clean_label(nvml.driver), "", f"CUDA {clean_label(nvml.cuda)}" if nvml.cuda else "")
+        yield Tile("Driver", clean_label(nvml.driver), "", f"NVML {clean_label(nvml.nvml)}" if nvml.nvml else "")
     yield Tile("Reader restarts", f"{nvml.restarts:,}")
     dropped = sum(nvml.dropped.values())
     if dropped:

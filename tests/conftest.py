@@ -5,7 +5,7 @@ from collections.abc import Generator
 
 import pytest
 
-_NEEDS = {"tf29": ("HEATSOAK_TF29_PYTHON", "no interpreter with TensorFlow 2.9 was named (it needs Python 3.8 to 3.10)")}
+_NEEDS = {"tf29": ("HEATSOAK_TF29_PYTHON", "no TensorFlow 2.9 was found or named (it needs Python 3.8 to 3.10)")}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

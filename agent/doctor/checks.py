@@ -20,9 +20,7 @@ def driver(facts: Facts) -> Iterator[Check]:
     """Say whether the driver answers."""
     nvml = facts.reading.nvml
     if nvml.up:
-        yield Check(
-            "driver", "pass", f"driver {nvml.driver}, CUDA {nvml.cuda} at most, {len(facts.reading.cards)} cards"
-        )
+        yield Check("driver", "pass", f"driver {nvml.driver}, NVML {nvml.nvml}, {len(facts.reading.cards)} cards")
     elif not facts.pci_bus_ids and facts.kernel_module is None:
         yield Check("driver", "skip", "no NVIDIA card on the PCI bus and no driver: a node without a GPU")
     else:

@@ -79,7 +79,7 @@ class NvmlHealth(msgspec.Struct, frozen=True):
     """The likely cause in one line while down, else empty."""
     driver: str = ""
     nvml: str = ""
-    cuda: str = ""
+    """NVML's version, as ``13.580.159.04``: the major CUDA version it serves stands before the driver's."""
     restarts: int = 0
     stuck_readers: int = 0
     hung_s: float = 0.0

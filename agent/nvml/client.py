@@ -338,7 +338,6 @@ class ReaderClient:
                 advice=advice.advice(error),
                 driver=self._store.driver.driver,
                 nvml=self._store.driver.nvml,
-                cuda=self._store.driver.cuda,
                 restarts=self._health.restarts,
                 stuck_readers=self._children.stuck(now_s),
                 hung_s=self._hung_s(now_s),

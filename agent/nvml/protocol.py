@@ -52,7 +52,6 @@ class Hello(msgspec.Struct, frozen=True, tag_field="event", tag="hello"):
     count: Index
     driver: str = ""
     nvml: str = ""
-    cuda: str = ""
 
 
 class At(msgspec.Struct, frozen=True, tag_field="event", tag="at"):

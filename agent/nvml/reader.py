@@ -69,7 +69,6 @@ class Reader:
                 count=count,
                 driver=self._text("SystemGetDriverVersion"),
                 nvml=self._text("SystemGetNVMLVersion"),
-                cuda=self._cuda_version(),
             )
         )
         for index in range(count):
@@ -122,10 +121,6 @@ class Reader:
     def _dotted(self, function: str, *args: object) -> str:
         answer = self._door.attempt(function, *args)
         return "" if isinstance(answer, RefusedError) else ".".join(str(part) for part in answer)
-
-    def _cuda_version(self) -> str:
-        answer = self._door.attempt("SystemGetCudaDriverVersion_v2")
-        return "" if isinstance(answer, RefusedError) else f"{answer // 1000}.{answer % 1000 // 10}"
 
     def _bus_id(self, handle: object) -> str:
         """Return the PCI bus id as sysfs writes it: NVML pads the domain to eight digits."""

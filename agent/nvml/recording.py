@@ -189,7 +189,6 @@ class ReplaySource:
                     advice=advice.advice(fault),
                     driver=self._store.driver.driver,
                     nvml=self._store.driver.nvml,
-                    cuda=self._store.driver.cuda,
                     dropped=dict(self._store.dropped),
                 ),
                 health=self._health.collector(),

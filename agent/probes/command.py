@@ -86,7 +86,11 @@ def probe(
 
     A card that is not idle is left alone unless --force is given. Exit codes: 0 all went well; 10 a card is
     degraded, faulty or lost; 11 something could not be measured or judged; 2 usage.
-    """
+
+    \f
+    Raises:
+        click.UsageError: Neither --quick nor a probe was named, or both.
+    """  # noqa: D301 - click ends its help at the form feed
     if (name is None) != quick:
         raise click.UsageError(f"give either --quick or the name of a probe: {', '.join(sorted(PROBE_KINDS))}")
     settings = invocation.settings()

@@ -92,7 +92,9 @@ def _compare(
 def _against(value: float, usual: float, drop: float, what: str) -> Spot:
     deviation = value / usual - 1.0
     if deviation < -drop:
-        return Spot("degraded", what, "Run `heatsoak probe matmul` again, then compare with the card's neighbours.", deviation)
+        return Spot(
+            "degraded", what, "Run `heatsoak probe matmul` again, then compare with the card's neighbours.", deviation
+        )
     return Spot("ok", what, "", deviation)
 
 

@@ -70,7 +70,12 @@ def renew(invocation: Invocation, gpus: tuple[str, ...]) -> None:
 @click.argument("file", type=click.Path(path_type=Path), default="-")
 @click.pass_obj
 def export(invocation: Invocation, file: Path) -> None:
-    """Write all references as JSON to FILE, or to standard output."""
+    """Write all references as JSON to FILE, or to standard output.
+
+    \f
+    Raises:
+        StateError: The state or the file cannot be read or written.
+    """  # noqa: D301 - click ends its help at the form feed
     document = exchange.export(_stored(invocation)[0])
     if str(file) == "-":
         click.echo(document, nl=False)
@@ -85,7 +90,12 @@ def export(invocation: Invocation, file: Path) -> None:
 @click.argument("file", type=click.Path(path_type=Path))
 @click.pass_obj
 def take_in(invocation: Invocation, file: Path) -> None:
-    """Take references from FILE, as `export` wrote them, or from standard input where it is `-`."""
+    """Take references from FILE, as `export` wrote them, or from standard input where it is `-`.
+
+    \f
+    Raises:
+        StateError: The file is not what `export` wrote, or the state cannot be written.
+    """  # noqa: D301 - click ends its help at the form feed
     try:
         text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -93,7 +93,7 @@ def snapshot(node: Node, records: Iterable[ProbeRecord], wall_s: float, ago_s: f
 def _driver(node: Node) -> NvmlHealth:
     if not node.seats:
         return NvmlHealth(error="NVML_ERROR_LIBRARY_NOT_FOUND", advice="No NVIDIA driver is installed on this machine.")
-    return NvmlHealth(up=True, driver=DRIVER, nvml="13.580.159", cuda="13.0")
+    return NvmlHealth(up=True, driver=DRIVER, nvml="13.580.159")
 
 
 def _card(node: Node, index: int, seat: Seat, ago_s: float) -> Card:

@@ -36,7 +36,7 @@ def seed_state(directory: Path, node: Node, clock: Clock) -> None:
 
 
 def _events(node: Node, job_pid: int) -> Iterator[tuple[float, Event]]:
-    yield 0.0, Hello(len(node.seats), DRIVER, "13.580.159", "13.0")
+    yield 0.0, Hello(len(node.seats), DRIVER, "13.580.159")
     for index in range(len(node.seats)):
         who = identity(node, index)
         yield (

@@ -92,7 +92,7 @@ def _answer(name: str, device: Recording) -> str:
     return f"{_function(name)} = {text}"
 
 
-def _outcome(value: Any, *, rising: bool = False) -> str:  # noqa: ANN401 - the recording's JSON
+def _outcome(value: Any, *, rising: bool = False) -> str:
     """Return a recorded value as a line writes it."""
     if isinstance(value, Mapping):
         if "error" in value:

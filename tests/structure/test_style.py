@@ -89,7 +89,7 @@ def test_a_public_function_says_what_it_raises(modules: tuple[Module, ...]) -> N
         for name in _escaping(f)
         if f.public and "Raises" not in f.docstring
     ]
-    assert silent == []
+    assert not silent, "\n".join(silent)
 
 
 def _escaping(function: Function) -> Iterator[str]:

@@ -142,7 +142,7 @@ class FakeChild:
         if driver.hang_in_init:
             self.silent = True
             return
-        self._tell(Hello(count=driver.cards, driver="580.1", nvml="13", cuda="13.0"))
+        self._tell(Hello(count=driver.cards, driver="580.1", nvml="13"))
         for index in range(driver.cards):
             if index not in command.skip and not self._take(index):
                 return

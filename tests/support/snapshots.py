@@ -232,7 +232,7 @@ def snapshot(
     hostname: str = "gpu-r07-n12",
 ) -> Snapshot:
     """Return a snapshot of a healthy node, with what is given in its place."""
-    up = NvmlHealth(up=True, driver="580.159.04", nvml="13.580.159", cuda="13.0", dropped={"temperature_celsius": 2})
+    up = NvmlHealth(up=True, driver="580.159.04", nvml="13.580.159", dropped={"temperature_celsius": 2})
     return Snapshot(
         taken_monotonic_s=TAKEN_MONOTONIC_S + at_s,
         taken_wall_s=TAKEN_WALL_S + at_s,
@@ -408,7 +408,7 @@ def hostile_node() -> Snapshot:
         rack=evil,
         position=evil,
         cards=(Card(who, h200_values(), None, evil),),
-        nvml=NvmlHealth(False, evil, evil, evil, evil, evil, dropped={evil: 1}),
+        nvml=NvmlHealth(False, evil, evil, evil, evil, dropped={evil: 1}),
         host=(Sample("heatsoak_host_disk_read_bytes_total", 1.0, (evil,)), Sample(evil, 1.0, (evil,))),
         health=(CollectorHealth(evil, 1, ok=False, errors={evil: 1}),),
         probes=(found,),

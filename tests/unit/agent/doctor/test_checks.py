@@ -24,7 +24,7 @@ _CARD = Card(
     },
 )
 _WELL = Facts(
-    reading=GpuReading((_CARD,), NvmlHealth(up=True, driver="580.1", cuda="13.0")),
+    reading=GpuReading((_CARD,), NvmlHealth(up=True, driver="580.1", nvml="13.580.1")),
     pci_bus_ids=(_BUS_ID,),
     kernel_module="NVRM version: 580.1",
     device_nodes={"nvidia0": True, "nvidiactl": True},

@@ -29,7 +29,7 @@ from agent.nvml.protocol import (
 )
 
 EVENTS: list[Event] = [
-    Hello(count=2, driver="580.1", nvml="13", cuda="13.0"),
+    Hello(count=2, driver="580.1", nvml="13"),
     At(1),
     CardFound(card=1, uuid="GPU-1", name="H\u00fcbsch", events=True),
     CardFound(card=1, lost="GPU_IS_LOST"),
