@@ -1,0 +1,10 @@
+#!/bin/sh
+# Within the image's build: make the agent's environment in /opt/heatsoak, and a list of what is in it (CycloneDX).
+set -eu
+python=$1
+"$python" -m venv --without-pip /opt/heatsoak
+"$python" -m pip --python /opt/heatsoak/bin/python install --no-cache-dir --constraint /src/constraints.txt '/src[kubernetes]'
+"$python" -m venv --without-pip /tmp/sbom
+"$python" -m pip --python /tmp/sbom/bin/python install --no-cache-dir cyclonedx-bom
+/tmp/sbom/bin/cyclonedx-py environment --output-format JSON --output-file /opt/heatsoak/sbom.json /opt/heatsoak/bin/python
+rm -rf /tmp/sbom
