@@ -15,6 +15,7 @@ mmdebstrap mmdebstrap
 prometheus prometheus
 prometheus-alertmanager prometheus-alertmanager
 chromium chromium
+docker-compose docker-compose
 TEXT
 [ -e /usr/share/fonts/truetype/dejavu ] || missing+=(fonts-dejavu-core)
 if [ ${#missing[@]} -gt 0 ]; then
