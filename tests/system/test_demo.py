@@ -11,7 +11,7 @@ from deploy.demo.story import NODES
 from tests.support.agent import eventually
 from tests.support.prometheus import Prometheus
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.system, pytest.mark.xdist_group("demo"), pytest.mark.timeout(400)]
 EXPECTED = {
     ("CardThermalThrottling", "gpu-r07-n12", "2"),
     ("CardDegraded", "gpu-r07-n12", "5"),
