@@ -29,9 +29,14 @@ REASONS: Final = frozenset(
 
 
 def judge(view: NodeView, _thresholds: VerdictSettings) -> Conclusion | None:
-    """Return ``probe_environment_broken`` where the probes of every card that was probed keep failing."""
-    probed = [card for card in view.cards if any(r.result.status not in ("skipped", "aborted") for r in card.probes)]
-    newest = [failing(card.probes) for card in probed]
+    """Return ``probe_environment_broken`` where the probes of every device that was probed keep failing.
+
+    Where probes run on the CPU, that is the one device.
+    """
+    devices = [card.probes for card in view.cards]
+    devices.append(tuple(record for record in view.probes if record.uuid == "cpu"))
+    probed = [probes for probes in devices if any(r.result.status not in ("skipped", "aborted") for r in probes)]
+    newest = [failing(probes) for probes in probed]
     broken = [record for record in newest if record is not None and reason_of(record) in REASONS]
     if not broken or len(broken) < len(probed):
         return None
@@ -39,9 +44,9 @@ def judge(view: NodeView, _thresholds: VerdictSettings) -> Conclusion | None:
     return Conclusion(
         state="probe_environment_broken",
         cause=reason_of(latest),
-        summary=f"Probes cannot use any card of this node: {latest.result.detail or latest.result.reason}.",
+        summary=f"Probes cannot run on this node: {latest.result.detail or latest.result.reason}.",
         next_action="Run heatsoak doctor: it names the library, driver or interpreter that does not fit.",
-        evidence={"cards_failing": float(len(broken)), "cards_probed": float(len(probed))},
+        evidence={"devices_failing": float(len(broken)), "devices_probed": float(len(probed))},
     )
 
 

@@ -39,6 +39,15 @@ def test_a_missing_library_is_certain_after_one_run_on_one_card() -> None:
     assert conclusion.cause == "missing_library"
 
 
+def test_on_the_cpu_too_a_missing_tensorflow_is_the_environment() -> None:
+    """A node without a card whose probes run on the CPU says what they lack."""
+    lacking = msgspec.structs.replace(record(0, status="error", reason="tensorflow_missing"), uuid="cpu", gpu=None)
+    conclusion = probe_environment.judge(msgspec.structs.replace(node_of([]), probes=(lacking,)), THRESHOLDS)
+
+    assert conclusion is not None
+    assert (conclusion.state, conclusion.cause) == ("probe_environment_broken", "tensorflow_missing")
+
+
 def skipped() -> ProbeRecord:
     """Return a probe that did not run."""
     return record(10, status="skipped", reason="busy")
