@@ -139,6 +139,7 @@ class Agent:
         self._control.close()
         self._server.stop(timeout_s=1.0)
         self._store.close()
+        self._wakeup.retire()
 
     def _open_server(self, settings: Settings) -> WebServer:
         web = settings.web

@@ -41,6 +41,11 @@ class SignalWakeup:
         signal.signal(signal.SIGHUP, self._on_reload)
         signal.set_wakeup_fd(self._write_fd, warn_on_full_buffer=False)
 
+    def retire(self) -> None:
+        """Ignore all further signals: one that comes while the interpreter ends would end it by its number."""
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+
     def stop(self) -> None:
         """Ask the loop to end; from any thread."""
         self.stopping = True
