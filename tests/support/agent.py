@@ -20,7 +20,7 @@ from tests.support.fakenvml import fake_env
 
 _T = TypeVar("_T")
 ROOT = Path(__file__).parents[2]
-LONG_S = 30.0
+LONG_S = 60.0
 """How long a test waits for what takes a moment on an idle machine."""
 
 

@@ -1,16 +1,24 @@
 """What the cases share: a quick agent, and a scenario that a test may change while the agent runs."""
 
+import signal
 import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Final
 
-from tests.support.agent import AgentProcess, eventually
+from tests.support.agent import AgentProcess, alive, eventually
 from tests.support.fakenvml import write_scenario
+from tests.support.process import descendants
 
-FAST: Final = {"HEATSOAK_AGENT_TICK_S": "0.1"}
+FAST: Final = {"HEATSOAK_AGENT_TICK_S": "0.05"}
 STALE_S: Final = 3.0
 """After so long without a reading a card's fast values are no longer served."""
 NO_ACCESS: Final = "card all * = UNKNOWN"
+
+
+STOP_S: Final = 5.0
+"""How long the agent may take to end on a machine that has a core to spare."""
 
 
 class Story:
@@ -42,6 +50,23 @@ def await_ticks(agent: AgentProcess, count: int) -> None:
     """Wait for so many more ticks."""
     before = agent.value("heatsoak_ticks_total") or 0.0
     eventually(lambda: (agent.value("heatsoak_ticks_total") or 0.0) >= before + count, f"{count} more ticks", 90.0)
+
+
+def ends_soon(agent: AgentProcess, number: signal.Signals = signal.SIGTERM) -> None:
+    """Send the signal: the agent ends with 0, in time, and nothing that it started is left."""
+    below = descendants(agent.pid)
+    slack_s = 20.0 * _interpreter_start_s()
+    begun_s = time.monotonic()
+    assert agent.stop(number) == 0
+    assert time.monotonic() - begun_s < STOP_S + slack_s
+    eventually(lambda: not any(alive(pid) for pid in below), "the end of all descendants", 2.0 + slack_s)
+
+
+def _interpreter_start_s() -> float:
+    """Return how long a bare interpreter takes to start and end: hundredths of a second where nothing else runs."""
+    begun_s = time.monotonic()
+    subprocess.run([sys.executable, "-I", "-S", "-c", "pass"], check=True)
+    return time.monotonic() - begun_s
 
 
 def complaints(agent: AgentProcess, *levels: str) -> list[str]:

@@ -20,6 +20,7 @@ from tests.survival.story import (
     await_no_readings,
     await_ticks,
     complaints,
+    ends_soon,
 )
 
 NOWHERE = "/nonexistent/libnvidia-ml.so.1"
@@ -166,7 +167,7 @@ class TestCase08Hang:
             assert (agent.value("heatsoak_gpu_hung_seconds", gpu="1") or 0.0) > before + 3.0
             assert agent.state("card", gpu="1") == "lost"
             assert agent.value("heatsoak_nvml_up") == 1.0
-            _ends_soon(agent)
+            ends_soon(agent)
 
     def test_init_that_hangs_costs_only_the_cards(self, tmp_path: Path) -> None:
         """The host is served on time; the reader is replaced after its deadline; SIGTERM ends within 5 s."""
@@ -180,7 +181,7 @@ class TestCase08Hang:
             assert (agent.value("heatsoak_tick_overruns_total") or 0.0) <= overruns + 3
             assert agent.value("heatsoak_nvml_up") == 0.0
             assert len(children(agent.pid)) <= 1
-            _ends_soon(agent)
+            ends_soon(agent)
 
 
 class TestCase09StaleData:
@@ -221,12 +222,3 @@ class TestCase09StaleData:
 
 def _failed_starts(agent: AgentProcess) -> float:
     return agent.value("heatsoak_collector_errors_total", collector="nvml", reason="init_failed") or 0.0
-
-
-def _ends_soon(agent: AgentProcess) -> None:
-    """SIGTERM ends the agent with 0 within 5 s and leaves no child."""
-    below = children(agent.pid)
-    begun_s = time.monotonic()
-    assert agent.stop() == 0
-    assert time.monotonic() - begun_s < 5.0
-    assert not any(alive(pid) for pid in below)

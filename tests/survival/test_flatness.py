@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.support.agent import running_agent
 from tests.support.process import look
 from tests.survival.story import Story, await_cards, await_ticks
@@ -10,6 +12,7 @@ from tests.survival.story import Story, await_cards, await_ticks
 class TestTenThousandTicks:
     """Nothing accumulates a tick."""
 
+    @pytest.mark.timeout(600)
     def test_what_the_agent_holds_is_flat(self, tmp_path: Path) -> None:
         """Ticks as fast as they come, a card that comes and goes, processes that change all the time."""
         lines = "card 1 * = GPU_IS_LOST during 1..2 repeat 4", "process 0 compute count 20 churn memory 1MiB"

@@ -17,10 +17,8 @@ from tests.support.agent import ROOT, AgentProcess, alive, eventually, running_a
 from tests.support.process import descendants, state_of
 from tests.support.shifted_clock import ShiftedClock
 from tests.support.stub_interpreter import StubInterpreter
-from tests.survival.story import FAST, await_cards, await_ticks
+from tests.survival.story import FAST, STOP_S, await_cards, await_ticks, ends_soon
 from tests.survival.test_probes import runs
-
-STOP_S = 5.0
 
 
 class TestCase23StartAndStop:
@@ -32,7 +30,7 @@ class TestCase23StartAndStop:
         with running_agent(tmp_path, scenario="h200", environ=FAST) as agent:
             await_cards(agent)
             agent.process.send_signal(number)
-            _ends(agent, number)
+            ends_soon(agent, number)
 
     def test_in_the_middle_of_a_tick(self, tmp_path: Path) -> None:
         """Ticks without a pause between them: the signal always comes in one."""
@@ -40,7 +38,7 @@ class TestCase23StartAndStop:
         program = ("-m", "benchmarks.soak.agent")
         with running_agent(tmp_path, scenario="sixteen", environ=environ, program=program) as agent:
             await_cards(agent, 16)
-            _ends(agent)
+            ends_soon(agent)
 
     @pytest.mark.parametrize("behaviour", ["hang", "hang_deaf", "double_fork"])
     def test_in_the_middle_of_a_probe(self, tmp_path: Path, behaviour: str) -> None:
@@ -48,7 +46,7 @@ class TestCase23StartAndStop:
         stub = StubInterpreter(tmp_path, behaviour)
         with running_agent(tmp_path, scenario="h200", environ={**FAST, **stub.settings()}) as agent:
             eventually(lambda: agent.value("heatsoak_probe_running") == 1.0, "a probe")
-            _ends(agent)
+            ends_soon(agent)
 
     def test_during_an_init_that_hangs(self, tmp_path: Path) -> None:
         """The reader is in a call that does not return."""
@@ -56,7 +54,7 @@ class TestCase23StartAndStop:
         path.write_text("cards 0\nsystem nvmlInit* = HANG\n")
         with running_agent(tmp_path, scenario=path, environ=FAST) as agent:
             await_ticks(agent, 3)
-            _ends(agent)
+            ends_soon(agent)
 
     @pytest.mark.system
     def test_as_process_1_of_a_container(self, tmp_path: Path) -> None:
@@ -240,14 +238,6 @@ class TestCase24StateAndDisk:
                 (count,) = connection.execute("SELECT count(*) FROM probe").fetchone()
             assert count > kept
             kept = count
-
-
-def _ends(agent: AgentProcess, number: signal.Signals = signal.SIGTERM) -> None:
-    below = descendants(agent.pid)
-    begun_s = time.monotonic()
-    assert agent.stop(number) == 0
-    assert time.monotonic() - begun_s < STOP_S
-    eventually(lambda: not any(alive(pid) for pid in below), "the end of all descendants", 2.0)
 
 
 def _run(directory: Path, listen: str) -> tuple[int, list[str]]:
