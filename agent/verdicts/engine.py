@@ -38,6 +38,10 @@ def holders(allocations: Sequence[Allocation]) -> Mapping[str, str]:
     return {uuid: f" Held by {', '.join(who)}." for uuid, who in names.items()}
 
 
+_QUIET_STATES: Final = ("ok", "unknown")
+"""Nothing to wake anybody for: every card is unknown for a moment after each start."""
+
+
 class Judgement(msgspec.Struct, frozen=True):
     """What one tick's judgement says."""
 
@@ -187,7 +191,7 @@ class Engine:
         """Write one line for each thing that began or ended."""
         for subject, rule, cause in sorted(began):
             found = present[subject, rule, cause]
-            quiet = found.state == "ok" or self._modes[rule] == "shadow"
+            quiet = found.state in _QUIET_STATES or self._modes[rule] == "shadow"
             log = _log.bind(uuid=subject, rule=rule, cause=cause, state=found.state)
             (log.info if quiet else log.warning)("verdict_began", summary=found.summary)
         for subject, rule, cause in sorted(ended):
