@@ -75,8 +75,7 @@ class Container:
     @property
     def pid(self) -> int:
         """The first process of the container, as this machine numbers it."""
-        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()
-        return int(children[0]) if children else self._process.pid
+        return _first(self._process)
 
     def log(self) -> str:
         """Return what it wrote so far."""
@@ -129,7 +128,7 @@ def running_container(
             Path(root + inside).mkdir(parents=True, exist_ok=True)
             words += [str(here), inside, mode]
         command = [
-            "unshare", "--mount", "--ipc", "--uts", "--net", "--fork", "--kill-child",
+            "unshare", "--mount", "--ipc", "--uts", "--net", "--fork",
             *([] if host_pids else ["--pid"]),
             "sh", "-c", _START, "sh", root, config["User"], *words, "--", *config["Entrypoint"], *config["Cmd"],
         ]  # fmt: skip
@@ -145,7 +144,12 @@ def running_container(
         yield running
 
 
+def _first(process: "subprocess.Popen[bytes]") -> int:
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return int(children[0]) if children else process.pid
+
+
 def _end(process: "subprocess.Popen[bytes]") -> None:
     if process.poll() is None:
-        process.kill()  # --kill-child takes the container along
+        os.kill(_first(process), signal.SIGKILL)  # with a pid namespace of its own all others follow
     process.wait(20.0)

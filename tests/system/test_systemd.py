@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.support.agent import eventually
+from tests.support.agent import ROOT, eventually
 from tests.support.machine import Machine
 from tests.system.conftest import CONFIGURATION
 
@@ -223,6 +223,21 @@ def test_device_files_are_made_by_root_before_the_agent_starts(service: Machine)
     assert _active(service)
     assert service.output("cat", "/run/modprobe.log").splitlines() == ["0 ", "0 -u -c 0"]
     service.run("rm", "/usr/bin/nvidia-modprobe", "/run/modprobe.log")
+
+
+def test_monitors_get_their_answers_from_the_service(service: Machine) -> None:
+    """The commands of the Nagios and node-problem-detector examples, as those monitors would run them."""
+    eventually(lambda: _values(service, "heatsoak_card_state"), "the first verdicts")
+    nrpe = (ROOT / "deploy" / "nagios" / "nrpe.cfg").read_text(encoding="utf-8").partition("]=")[2].split()
+    plugin = service.run(*nrpe, check=False)
+    assert plugin.returncode == 3  # eight cards that no probe has judged yet
+    assert plugin.stdout.startswith("HEATSOAK UNKNOWN - GPU 0,1,2,3,4,5,6,7 unknown")
+    monitor = json.loads((ROOT / "deploy" / "node-problem-detector" / "heatsoak.json").read_text(encoding="utf-8"))
+    (rule,) = monitor["rules"]
+    problem = service.run(rule["path"], *rule["args"], check=False)
+    assert problem.returncode == 2
+    assert 0 < len(problem.stdout.strip()) <= monitor["pluginConfig"]["max_output_length"]
+    assert {condition["type"] for condition in monitor["conditions"]} == {rule["condition"]}
 
 
 def test_systemd_finds_nothing_wrong_and_little_exposed(service: Machine) -> None:
