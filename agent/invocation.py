@@ -29,8 +29,8 @@ class Invocation(msgspec.Struct, frozen=True):
         return load(self.config_path, self.environ)
 
     def state_directory(self, settings: Settings) -> Path:
-        """Return where the state lives."""
-        return state_directory(self.state_dir or settings.agent.state_dir, self.environ, self.uid)
+        """Return where the state lives; absolute, since children run in directories of their own."""
+        return state_directory(self.state_dir or settings.agent.state_dir, self.environ, self.uid).absolute()
 
     def control_socket(self, settings: Settings) -> Path:
         """Return where a running agent listens for its operator."""

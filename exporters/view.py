@@ -364,8 +364,9 @@ def _agent_tiles(snapshot: Snapshot) -> Iterator[Tile]:
 
 
 def _trouble(snapshot: Snapshot) -> Iterator[str]:
+    normal = snapshot.node_verdict is not None and snapshot.node_verdict.state == "ok" and not snapshot.cards
     for row in snapshot.health:
-        if row.ok is False:
+        if row.ok is False and not (normal and row.name == "nvml"):  # a node without a card is a normal node
             last = row.last_success_wall_s
             since = f", last well {humanise.span(snapshot.taken_wall_s - last)} ago" if last else ""
             yield f"collector {clean_label(row.name)} fails{since}"

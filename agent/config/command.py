@@ -15,7 +15,10 @@ def config() -> None:
 @config.command()
 @click.pass_obj
 def check(invocation: Invocation) -> None:
-    """Read the configuration as `run` would and say every fault; exit code 2 where there are any."""
+    """Read file and environment and say every fault; exit code 2 where there are any.
+
+    The web configuration that web.config_file names is read by `run` alone.
+    """
     invocation.settings()
     for line in unknown_variables(invocation.environ):
         click.echo(f"warning: {line}", err=True)

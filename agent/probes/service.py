@@ -253,19 +253,19 @@ class ProbeService:
         return at_rest and cpus_are_idle(os.getloadavg()[0], os.cpu_count() or 1)
 
     def _run(self, job: Job, on_event: Callable[[ChildEvent], None]) -> tuple[ProbeRecord, ...]:
-        """Run one child and account for it."""
+        """Run one child and account for it; whoever waits for the run waits for its records too."""
         uuid = job.card.identity.uuid if job.card else "cpu"
         with self._free:
             self._ours = (uuid, float("inf"))
             outcome = self._runner.run(job, lambda: self._why_abort(uuid), on_event)
-            self._ours = (uuid, self._clock.monotonic_s() + SETTLE_S)
-        now_s = self._clock.monotonic_s()
-        if job.card:
-            self._counts.worked(job.card.identity.index, uuid, outcome.busy_s, now_s)
-        self._counts.used_cpu(outcome.cpu_s)
-        self._backoff.learn(uuid, [record.result for record in outcome.records], now_s)
-        for record in outcome.records:
-            self._finish(record)
+            now_s = self._clock.monotonic_s()
+            self._ours = (uuid, now_s + SETTLE_S)
+            if job.card:
+                self._counts.worked(job.card.identity.index, uuid, outcome.busy_s, now_s)
+            self._counts.used_cpu(outcome.cpu_s)
+            self._backoff.learn(uuid, [record.result for record in outcome.records], now_s)
+            for record in outcome.records:
+                self._finish(record)
         return outcome.records
 
     def _settling(self) -> bool:

@@ -8,7 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 import heatsoak
+from agent.config.settings import Settings
 from agent.duration import duration_s
+from agent.invocation import Invocation
 from agent.notify import Notifier
 
 
@@ -23,6 +25,14 @@ def test_what_is_no_duration_says_what_would_be_right(text: str) -> None:
     """The value and the accepted forms are named."""
     with pytest.raises(click.BadParameter, match="right would be 90s, 30m, 2h or 1d"):
         duration_s(text)
+
+
+def test_a_relative_state_directory_becomes_absolute() -> None:
+    """Children run in directories of their own, where a relative path would name nothing."""
+    for invocation in (Invocation({}, 0, None, "state"), Invocation({"HEATSOAK_STATE_DIR": ".build/state"}, 0)):
+        directory = invocation.state_directory(Settings())
+        assert directory.is_absolute()
+        assert directory == Path.cwd() / (invocation.state_dir or ".build/state")
 
 
 def test_systemd_hears_ready_watchdog_reload_and_stop(tmp_path: Path) -> None:
