@@ -47,7 +47,8 @@ class AgentProcess:
         self.state_dir = directory / "state"
         self.config_path = directory / "heatsoak.toml"
         self.config_path.write_text(config)
-        base = fake_env(scenario) if scenario else dict(os.environ)
+        inherited = fake_env(scenario) if scenario else dict(os.environ)
+        base = {key: value for key, value in inherited.items() if not key.startswith("HEATSOAK_")}
         self.log: list[dict[str, Any]] = []
         self._started = threading.Event()
         self.url = ""

@@ -57,4 +57,8 @@ def test_directory_that_cannot_be_made_is_said(tmp_path: Path) -> None:
 def test_installed_workloads_are_found_without_importing_them() -> None:
     """The package beside the agent is found by its place."""
     assert (installed_workloads() / "__init__.py").is_file()
-    assert "workloads" not in sys.modules
+    ask = (
+        "import sys; from agent.probes.package import installed_workloads as f; f(); print('workloads' in sys.modules)"
+    )
+    told = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, timeout=60, check=True)
+    assert told.stdout.strip() == "False"

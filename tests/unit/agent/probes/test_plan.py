@@ -10,8 +10,7 @@ def test_judged_pair_runs_in_one_child_each_hour() -> None:
     """Little card time: a bf16 product and a short training step."""
     hourly = plans("gpu", daily=True, data_dir="")[0]
     assert [(request.probe, request.dtype) for request in hourly.requests] == [("matmul", "bf16"), ("resnet50", "bf16")]
-    assert hourly.requests[0].seconds >= 3
-    assert hourly.requests[1].seconds <= 2
+    assert [request.seconds for request in hourly.requests] == [0.0, 0.0]  # the probes' own windows
 
 
 def test_rest_runs_daily_and_only_where_wanted() -> None:
