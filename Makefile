@@ -31,7 +31,7 @@ test: $(VENV)/.installed-dev ## install into .venv and run every test a plain us
 
 test-system: $(VENV)/.installed-dev ## boot systemd, build and run the image, check the Kubernetes manifests; needs root
 	@deploy/system-tools.sh $(VENV) .build/tools
-	PATH="$(abspath .build/tools)/bin:$$PATH" $(PY) -m pytest -n $(WORKERS) --dist loadgroup -m system
+	PATH="$(abspath .build/tools)/bin:$$PATH" $(PY) -m pytest -n $(WORKERS) --dist loadfile -m system
 
 lint: $(VENV)/.installed-dev ## the static checks alone
 	$(VENV)/bin/ruff check .

@@ -1,5 +1,6 @@
 """Packages as files, for parts of the tests that reach no index: made once a checkout, the product's own always."""
 
+import fcntl
 import shutil
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from tests.support.agent import ROOT
 
 FOLDER = ROOT / ".build" / "system" / "wheels"
 SYSTEM_PYTHON = "/usr/bin/python3"
+_PRODUCT = ("agent", "exporters", "workloads")
 _DOWNLOAD_S = 600.0
 
 
@@ -18,23 +20,35 @@ def wheels(*requirements: str) -> Path:
     The wheels are made for the system's own Python.
     """
     FOLDER.mkdir(parents=True, exist_ok=True)
+    with (FOLDER / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # tests in several processes share the folder
+        _make_product()
+        product = str(next(FOLDER.glob("heatsoak-*.whl")))
+        for number, requirement in enumerate((product, *requirements)):
+            done = FOLDER / f".complete-{requirement if number else 'product'}"
+            if _newer(done):
+                continue
+            _pip(
+                "download", "--dest", str(FOLDER), "--find-links", str(FOLDER),
+                "--constraint", str(ROOT / "constraints.txt"),
+                "--only-binary", ":all:", "--python-version", _version(), requirement,
+            )  # fmt: skip
+            done.touch()
+    return FOLDER
+
+
+def _make_product() -> None:
+    """Pack the product unless nothing of it has changed since."""
+    files = [path for folder in _PRODUCT for path in (ROOT / folder).rglob("*") if "__pycache__" not in path.parts]
+    changed = max(path.stat().st_mtime for path in (*files, ROOT / "heatsoak.py", ROOT / "setup.py"))
+    old = list(FOLDER.glob("heatsoak-*.whl"))
+    if len(old) == 1 and old[0].stat().st_mtime > changed:
+        return
+    for wheel in old:
+        wheel.unlink()
     shutil.rmtree(ROOT / "build", ignore_errors=True)  # setuptools would pack modules that are gone by now
-    for old in FOLDER.glob("heatsoak-*.whl"):
-        old.unlink()
     _pip("wheel", "--no-deps", "--wheel-dir", str(FOLDER), str(ROOT))
     shutil.rmtree(ROOT / "build", ignore_errors=True)
-    product = str(next(FOLDER.glob("heatsoak-*.whl")))
-    for number, requirement in enumerate((product, *requirements)):
-        done = FOLDER / f".complete-{requirement if number else 'product'}"
-        if _newer(done):
-            continue
-        _pip(
-            "download", "--dest", str(FOLDER), "--find-links", str(FOLDER),
-            "--constraint", str(ROOT / "constraints.txt"),
-            "--only-binary", ":all:", "--python-version", _version(), requirement,
-        )  # fmt: skip
-        done.touch()
-    return FOLDER
 
 
 def _newer(done: Path) -> bool:

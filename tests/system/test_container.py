@@ -16,7 +16,7 @@ from tests.support.container import STORE, Container, base_image, buildah, confi
 from tests.support.fakenvml import SCENARIOS
 from tests.support.wheels import wheels
 
-pytestmark = [pytest.mark.system, pytest.mark.xdist_group("container"), pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.system, pytest.mark.timeout(400)]
 
 _CONTAINERFILE = ROOT / "deploy" / "container" / "Containerfile"
 _PACKAGES_OF_THE_IMAGE = "/usr/local/lib/python3.11/dist-packages"

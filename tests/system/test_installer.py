@@ -43,7 +43,6 @@ def _paused(machine: Machine) -> bool:
     )
 
 
-@pytest.mark.xdist_group("installer")
 def test_install_upgrade_rollback_uninstall_and_install_again() -> None:
     """Each command may be repeated; uninstalling leaves the state and nothing else, and it is taken up again."""
     with booted(machine_files()) as machine:
@@ -86,7 +85,6 @@ def test_install_upgrade_rollback_uninstall_and_install_again() -> None:
         assert _ours(machine) - before == set()
 
 
-@pytest.mark.xdist_group("installer")
 def test_a_failed_upgrade_leaves_the_running_agent_alone() -> None:
     """Packages that are missing are told, nothing half-made is left, and the old agent still runs."""
     with booted(machine_files()) as machine:
@@ -99,23 +97,3 @@ def test_a_failed_upgrade_leaves_the_running_agent_alone() -> None:
         assert "what ran before still runs" in failed.stderr
         assert (_release(machine), machine.unit("heatsoak.service", "MainPID")) == (release, pid)
         assert machine.output("ls", "/opt/heatsoak/releases").split() == [release.rpartition("/")[2]]
-
-
-@pytest.mark.xdist_group("machine")
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (("install", "--wheels"), "--wheels needs a value"),
-        (("install", "--wheels", "/nowhere"), "/nowhere is no directory"),
-        (("install", "--python", "/root/bin/python3"), "--python"),
-        (("install", "--color"), "--color is no option"),
-        (("rollback",), "there is no earlier agent"),
-    ],
-)
-def test_a_wrong_call_says_what_is_wrong(installed: Machine, arguments: tuple[str, ...], told: str) -> None:
-    """Exit 2, one line that names the fault, and the service untouched."""
-    pid = installed.unit("heatsoak.service", "MainPID")
-    ended = installed.run(INSTALLER, *arguments, check=False)
-    assert ended.returncode == 2
-    assert told in ended.stderr
-    assert installed.unit("heatsoak.service", "MainPID") == pid

@@ -9,9 +9,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.agent import ROOT, eventually
 from tests.support.machine import Machine
-from tests.system.conftest import CONFIGURATION
+from tests.system.conftest import CONFIGURATION, INSTALLER
 
-pytestmark = [pytest.mark.system, pytest.mark.xdist_group("machine"), pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.system, pytest.mark.timeout(400)]
 
 _UNIT = "heatsoak.service"
 _DROP_IN = "/etc/systemd/system/heatsoak.service.d/test.conf"
@@ -245,3 +245,22 @@ def test_systemd_finds_nothing_wrong_and_little_exposed(service: Machine) -> Non
     verified = service.run("systemd-analyze", "verify", _UNIT, "heatsoak.socket", "heatsoak-devices.service")
     assert (verified.stdout, verified.stderr) == ("", "")
     service.run("systemd-analyze", "security", "--threshold=20", _UNIT)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("install", "--wheels"), "--wheels needs a value"),
+        (("install", "--wheels", "/nowhere"), "/nowhere is no directory"),
+        (("install", "--python", "/root/bin/python3"), "--python"),
+        (("install", "--color"), "--color is no option"),
+        (("rollback",), "there is no earlier agent"),
+    ],
+)
+def test_a_wrong_call_says_what_is_wrong(installed: Machine, arguments: tuple[str, ...], told: str) -> None:
+    """Exit 2, one line that names the fault, and the service untouched."""
+    pid = installed.unit("heatsoak.service", "MainPID")
+    ended = installed.run(INSTALLER, *arguments, check=False)
+    assert ended.returncode == 2
+    assert told in ended.stderr
+    assert installed.unit("heatsoak.service", "MainPID") == pid
