@@ -7,7 +7,7 @@ import pytest
 
 from agent.doctor.bundle import BundleError, redacted, write_bundle
 
-_UUID = "GPU-3c80bafb-0000-4000-8000-58a4023e4c87"
+_UUID = "GPU-0a1b2c3d-0000-4000-8000-0123456789ab"
 
 
 def test_uuids_addresses_names_and_secrets_are_left_out() -> None:
