@@ -27,7 +27,7 @@ test: $(VENV)/.installed-dev ## install into .venv and run every test a plain us
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	HEATSOAK_TF29_PYTHON="$${HEATSOAK_TF29_PYTHON-$$(deploy/foreign-tensorflow.sh $(VENV)-tf29)}" \
-	  $(PY) -m pytest -n $(WORKERS) --dist loadgroup -m "not system"
+	  $(PY) -m pytest -n $(WORKERS) -m "not system"
 
 test-system: $(VENV)/.installed-dev ## boot systemd, build and run the image, check the Kubernetes manifests; needs root
 	@deploy/system-tools.sh $(VENV) .build/tools
