@@ -1,0 +1,1 @@
+"""Benchmarks whose results compare across cards, images and prices: run, compare, estimate."""
