@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Callable, Dict, Mapping, Optional
+from typing import Callable, Dict, Mapping, Optional, Sequence
 
 import tensorflow as tf
 
@@ -68,6 +68,7 @@ class Context:
         measurement: Optional[Measurement] = None,
         figures: Optional[Mapping[str, float]] = None,
         notes: Optional[Mapping[str, str]] = None,
+        series: Optional[Mapping[str, Sequence[float]]] = None,
     ) -> Result:
         """Return a good result of this request."""
         load = {"load_s": measurement.load_s} if measurement else {}
@@ -84,6 +85,7 @@ class Context:
             allocator_peak_bytes=self.allocator_peak_bytes(),
             figures={**load, **(figures or {})},
             notes=notes or {},
+            series=series or {},
             variant=self.labels.get("variant", ""),
             dtype=self.labels.get("dtype", ""),
             shape=self.labels.get("shape", ""),

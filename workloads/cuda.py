@@ -73,13 +73,13 @@ class Driver:
         self._call("cuDeviceGetCount", ctypes.byref(count))
         return count.value
 
-    def card(self) -> Card:
-        """Return the first visible card.
+    def card(self, ordinal: int = 0) -> Card:
+        """Return the visible card of that number, the first by default.
 
         Raises:
             CudaError: there is none, or the driver does not tell.
         """
-        device = self._device()
+        device = self._device(ordinal)
         uuid, bus, name = (ctypes.create_string_buffer(size) for size in (16, 64, 256))
         memory = ctypes.c_size_t()
         newer = hasattr(self._library, "cuDeviceGetUuid_v2")
@@ -129,9 +129,9 @@ class Driver:
         finally:
             self._call("cuDevicePrimaryCtxRelease_v2", device)
 
-    def _device(self) -> ctypes.c_int:
+    def _device(self, ordinal: int = 0) -> ctypes.c_int:
         device = ctypes.c_int()
-        self._call("cuDeviceGet", ctypes.byref(device), 0)
+        self._call("cuDeviceGet", ctypes.byref(device), ordinal)
         return device
 
     def _attribute(self, attribute: int, device: ctypes.c_int) -> int:

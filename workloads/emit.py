@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import asdict, dataclass, field
-from typing import Mapping, Optional
+from typing import Mapping, Optional, Sequence
 
 from workloads.spec import PROTOCOL_VERSION
 from workloads.untyped import Json
@@ -71,6 +71,8 @@ class Result:
     allocator_peak_bytes: Optional[int] = None
     figures: Mapping[str, float] = field(default_factory=dict)
     notes: Mapping[str, str] = field(default_factory=dict)
+    series: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    """Numbers measured one after the other; their units in their names."""
 
 
 class Emitter:

@@ -40,13 +40,19 @@ class Machine:
     """Where probes run, once the checks have passed."""
 
     kind: str
-    device: str
-    """TensorFlow's name of the device, as ``/GPU:0``."""
+    devices: Tuple[str, ...]
+    """TensorFlow's names of the devices, as ``/GPU:0``; more than one where a step is spread over several."""
     info: Device
+    """The first device."""
     driver: Optional[cuda.Driver]
     usable_bytes: int
-    """Memory that probes may take: the limit, else what the card had free at first, 1 GiB on a CPU."""
+    """Memory that probes may take on one device: the limit, else what was free at first, 1 GiB on a CPU."""
     seed: int
+
+    @property
+    def device(self) -> str:
+        """TensorFlow's name of the first device."""
+        return self.devices[0]
 
     @property
     def on_gpu(self) -> bool:
@@ -118,7 +124,7 @@ def environment(tf: TensorFlow) -> Environment:
 
 
 def open_machine(tf: TensorFlow, spec: Spec, library: str = cuda.LIBRARY) -> Machine:
-    """Check everything, configure TensorFlow for the one device, and return where probes run.
+    """Check everything, configure TensorFlow for the devices asked for, and return where probes run.
 
     Raises:
         ProbeFailure: the device cannot be used as asked, with the reason.
@@ -128,30 +134,42 @@ def open_machine(tf: TensorFlow, spec: Spec, library: str = cuda.LIBRARY) -> Mac
     if spec.threads:
         tf.config.threading.set_intra_op_parallelism_threads(spec.threads)
         tf.config.threading.set_inter_op_parallelism_threads(spec.threads)
-    if spec.device == "cpu":
-        tf.config.set_visible_devices([], "GPU")
-        info = Device(kind="cpu", name=platform.processor() or platform.machine())
-        return Machine("cpu", "/CPU:0", info, None, spec.memory_limit_bytes or CPU_BYTES, spec.seed)
-    return _open_gpu(tf, spec, library)
+    return _open_cpu(tf, spec) if spec.device == "cpu" else _open_gpus(tf, spec, library)
 
 
-def _open_gpu(tf: TensorFlow, spec: Spec, library: str) -> Machine:
+def _open_cpu(tf: TensorFlow, spec: Spec) -> Machine:
+    tf.config.set_visible_devices([], "GPU")
+    if spec.replicas > 1:
+        logical = [tf.config.LogicalDeviceConfiguration() for _ in range(spec.replicas)]
+        tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], logical)
+    devices = tuple("/CPU:%d" % index for index in range(spec.replicas))
+    info = Device(kind="cpu", name=platform.processor() or platform.machine())
+    return Machine("cpu", devices, info, None, spec.memory_limit_bytes or CPU_BYTES, spec.seed)
+
+
+def _open_gpus(tf: TensorFlow, spec: Spec, library: str) -> Machine:
     build: Dict[str, Json] = dict(tf.sysconfig.get_build_info())
     if not build.get("is_cuda_build"):
         raise failure.error(failure.NOT_A_GPU_BUILD, "TensorFlow %s was built without CUDA" % tf.__version__)
     driver = _open_driver(build, library)
-    card = driver.card()
-    _check_card(card, spec, build)
+    card = _check_cards(driver, spec, build)
     listed = tf.config.list_physical_devices("GPU")
-    if not listed:
+    if len(listed) < spec.replicas:
         missing = missing_libraries(build)
         if missing:
             raise failure.error(
                 failure.MISSING_LIBRARY + ":%s" % missing[0], "these fail to load: %s" % ", ".join(missing)
             )
-        raise failure.error(failure.NO_GPU, "CUDA sees %s (%s) but TensorFlow lists no GPU" % (card.name, card.uuid))
-    _limit_memory(tf, listed[0], spec.memory_limit_bytes)
-    _prove_it_runs(tf)
+        raise failure.error(
+            failure.NO_GPU, "CUDA sees %s (%s) but TensorFlow lists %d of %d GPUs"
+            % (card.name, card.uuid, len(listed), spec.replicas),
+        )  # fmt: skip
+    free = driver.free_bytes() if spec.reserve_all else 0
+    devices = tuple("/GPU:%d" % index for index in range(spec.replicas))
+    for physical in listed[: spec.replicas]:
+        _limit_memory(tf, physical, spec)
+    for device in devices:
+        _prove_it_runs(tf, device)
     info = Device(
         kind="gpu",
         name=card.name,
@@ -160,9 +178,9 @@ def _open_gpu(tf: TensorFlow, spec: Spec, library: str) -> Machine:
         compute_capability="%d.%d" % card.capability,
         memory_bytes=card.memory_bytes,
     )
-    free = driver.free_bytes()
+    free = free or driver.free_bytes()
     usable = min(free, spec.memory_limit_bytes) if spec.memory_limit_bytes else free
-    return Machine("gpu", "/GPU:0", info, driver, usable, spec.seed)
+    return Machine("gpu", devices, info, driver, usable, spec.seed)
 
 
 def _open_driver(build: Mapping[str, Json], library: str) -> cuda.Driver:
@@ -194,11 +212,23 @@ def driver_serves(served: Tuple[int, int], built: Tuple[int, int]) -> bool:
     return served[0] >= built[0] if built[0] >= 11 else served >= built
 
 
-def _check_card(card: cuda.Card, spec: Spec, build: Mapping[str, Json]) -> None:
-    if spec.gpu_uuid and card.uuid.lower() != spec.gpu_uuid.lower():
-        raise failure.error(failure.WRONG_DEVICE, "CUDA opened %s, asked for %s" % (card.uuid, spec.gpu_uuid))
-    if spec.pci_bus_id and not cuda.same_bus_id(card.pci_bus_id, spec.pci_bus_id):
-        raise failure.error(failure.WRONG_DEVICE, "CUDA opened %s, asked for %s" % (card.pci_bus_id, spec.pci_bus_id))
+def _check_cards(driver: cuda.Driver, spec: Spec, build: Mapping[str, Json]) -> cuda.Card:
+    """Check that the visible cards are those asked for and that TensorFlow has code for each; return the first."""
+    if driver.visible() < spec.replicas:
+        raise failure.error(
+            failure.WRONG_DEVICE, "CUDA sees %d cards, asked for %d" % (driver.visible(), spec.replicas)
+        )
+    first = driver.card()
+    if spec.pci_bus_id and not cuda.same_bus_id(first.pci_bus_id, spec.pci_bus_id):
+        raise failure.error(failure.WRONG_DEVICE, "CUDA opened %s, asked for %s" % (first.pci_bus_id, spec.pci_bus_id))
+    for ordinal, uuid in enumerate((spec.gpu_uuid, *spec.companion_uuids)):
+        _check_card(driver.card(ordinal), uuid, build)
+    return first
+
+
+def _check_card(card: cuda.Card, uuid: str, build: Mapping[str, Json]) -> None:
+    if uuid and card.uuid.lower() != uuid.lower():
+        raise failure.error(failure.WRONG_DEVICE, "CUDA opened %s, asked for %s" % (card.uuid, uuid))
     built = [str(item) for item in build.get("cuda_compute_capabilities", ())]
     if built and not has_code_for(card.capability, built):
         raise failure.error(
@@ -247,17 +277,17 @@ def _version(text: str) -> Optional[Tuple[int, int]]:
     return int(parts[0]), int(parts[1])
 
 
-def _limit_memory(tf: TensorFlow, physical: PhysicalDevice, limit_bytes: int) -> None:
-    if limit_bytes:
-        limit = tf.config.LogicalDeviceConfiguration(memory_limit=limit_bytes / 2**20)
+def _limit_memory(tf: TensorFlow, physical: PhysicalDevice, spec: Spec) -> None:
+    if spec.memory_limit_bytes:
+        limit = tf.config.LogicalDeviceConfiguration(memory_limit=spec.memory_limit_bytes / 2**20)
         tf.config.set_logical_device_configuration(physical, [limit])
-    else:
+    elif not spec.reserve_all:
         tf.config.experimental.set_memory_growth(physical, True)
 
 
-def _prove_it_runs(tf: TensorFlow) -> None:
+def _prove_it_runs(tf: TensorFlow, device: str) -> None:
     try:
-        with tf.device("/GPU:0"):
+        with tf.device(device):
             product = tf.linalg.matmul(tf.fill([64, 64], 2.0), tf.fill([64, 64], 0.5))
         answer = float(tf.reduce_sum(product))
     except tf.errors.OpError as raised:
@@ -266,8 +296,10 @@ def _prove_it_runs(tf: TensorFlow) -> None:
         raise failure.error(
             failure.CUDA_INIT_FAILED + ":%s" % type(raised).__name__, failure.one_line(str(raised))
         ) from raised
-    if not product.device.endswith("GPU:0"):
-        raise failure.error(failure.RAN_ON_CPU, "a product asked of GPU:0 ran on %s" % (product.device or "no device"))
+    if not product.device.endswith(device[1:]):
+        raise failure.error(
+            failure.RAN_ON_CPU, "a product asked of %s ran on %s" % (device[1:], product.device or "no device")
+        )
     if answer != 64.0**3:
         raise failure.wrong_answer(
             failure.EXACT_MISMATCH, "a 64 x 64 product sums to %r instead of %r" % (answer, 64.0**3)

@@ -22,6 +22,8 @@ MODULES: Mapping[str, str] = {
 }
 """The module behind each probe; its ``run(context)`` yields results. Imported once TensorFlow is known to load."""
 
+REPLICATED_PROBES = ("resnet50", "vgg16")
+
 XLA_PROBES = ("resnet50", "vgg16", "pipeline", "memory")
 
 
@@ -53,14 +55,19 @@ def _answer(index: int, request: Request, machine: precheck.Machine, emitter: Em
         phase=lambda name: emitter.phase(index, name, clock.monotonic_s()),
     )
     context.reset_allocator_peak()
-    if request.mode == "xla" and request.probe not in XLA_PROBES:
-        emitter.result(_failed(request, failure.unsupported("%s has no XLA mode" % request.probe), {}))
-        return
     try:
+        _check_offered(request, machine)
         for result in importlib.import_module(MODULES[request.probe]).run(context):
             emitter.result(result)
     except Exception as raised:  # noqa: BLE001 - one measurement's error must not cost the others
         emitter.result(_failed(request, failure.classify(raised), context.labels))
+
+
+def _check_offered(request: Request, machine: precheck.Machine) -> None:
+    if request.mode == "xla" and request.probe not in XLA_PROBES:
+        raise failure.unsupported("%s has no XLA mode" % request.probe)
+    if len(machine.devices) > 1 and request.probe not in REPLICATED_PROBES:
+        raise failure.unsupported("%s runs on one device, not on %d" % (request.probe, len(machine.devices)))
 
 
 def _failed(request: Request, failed: failure.ProbeFailure, labels: Mapping[str, str]) -> Result:

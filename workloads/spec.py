@@ -66,6 +66,12 @@ class Spec:
     cache_dir: str = ""
     """Directory of the persistent compilation caches; none are kept where empty."""
     seed: int = 0
+    companion_uuids: Tuple[str, ...] = ()
+    """Further cards that a step is spread over, beside ``gpu_uuid``."""
+    replicas: int = 1
+    """Devices that a step is spread over: all cards, or logical devices of the CPU."""
+    reserve_all: bool = False
+    """Whether TensorFlow takes the whole of each card at once, as it does by default; else it grows as needed."""
 
 
 def parse(text: str) -> Spec:
@@ -85,7 +91,12 @@ def parse(text: str) -> Spec:
     if not items:
         raise SpecError("specification.requests: %r, want at least one request" % (items,))
     requests = tuple(_request(item, "specification.requests[%d]" % index) for index, item in enumerate(items))
-    return Spec(requests=requests, **values)
+    asked = Spec(requests=requests, **values)
+    cards = 1 + len(asked.companion_uuids)
+    if asked.replicas < 1 or (asked.device == "gpu" and asked.replicas != cards):
+        wanted = "%d, one for each card" % cards if asked.device == "gpu" else "at least 1"
+        raise SpecError("specification.replicas: %d, want %s" % (asked.replicas, wanted))
+    return asked
 
 
 def parse_descriptor(arguments: Sequence[str]) -> int:
@@ -152,6 +163,16 @@ def _list(value: Json, where: str) -> List[Json]:
     return value
 
 
+def _flag(value: Json, where: str) -> bool:
+    if not isinstance(value, bool):
+        raise SpecError("%s: %r, want true or false" % (where, value))
+    return value
+
+
+def _texts(value: Json, where: str) -> Tuple[str, ...]:
+    return tuple(_text(item, "%s[%d]" % (where, index)) for index, item in enumerate(_list(value, where)))
+
+
 def _object(value: Json, where: str) -> Dict[str, Json]:
     if not isinstance(value, dict):
         raise SpecError("%s: %r, want an object" % (where, value))
@@ -181,4 +202,7 @@ _SPEC_FIELDS: Mapping[str, Check] = {
     "threads": _count,
     "cache_dir": _text,
     "seed": _count,
+    "companion_uuids": _texts,
+    "replicas": _count,
+    "reserve_all": _flag,
 }

@@ -100,6 +100,12 @@ class ChildSpec(msgspec.Struct, frozen=True):
     threads: int = 0
     cache_dir: str = ""
     seed: int = 0
+    companion_uuids: tuple[str, ...] = ()
+    """Further cards that a step is spread over, beside ``gpu_uuid``."""
+    replicas: int = 1
+    """Devices that a step is spread over: all cards, or logical devices of the CPU."""
+    reserve_all: bool = False
+    """Whether TensorFlow takes the whole of each card at once, as it does by default; else it grows as needed."""
 
 
 class Environment(msgspec.Struct, frozen=True):
@@ -163,6 +169,8 @@ class ProbeResult(msgspec.Struct, frozen=True, tag_field="event", tag="result"):
     figures: Mapping[str, float] = MappingProxyType({})
     """Further measured numbers, their units in their names."""
     notes: Mapping[str, str] = MappingProxyType({})
+    series: Mapping[str, tuple[float, ...]] = MappingProxyType({})
+    """Numbers measured one after the other, as each step's time; their units in their names."""
 
 
 class Hello(msgspec.Struct, frozen=True, tag_field="event", tag="hello"):
@@ -193,7 +201,7 @@ ChildEvent = Hello | Phase | ProbeResult | Done
 
 
 class Attribution(msgspec.Struct, frozen=True):
-    """What the card did during the judged window, sampled by the agent; None where not read."""
+    """What the card, the first of several, did during the judged window, sampled by the agent; None where not read."""
 
     samples: int = 0
     sm_clock_median_hertz: float | None = None
@@ -207,7 +215,7 @@ class Attribution(msgspec.Struct, frozen=True):
     throttle_share: Mapping[str, float] = MappingProxyType({})
     """Share of the window during which each reason was active, 0 to 1, by reason."""
     contended: bool = False
-    """Another process used the card during the window: the value says nothing about the card."""
+    """Another process used a card of the run meanwhile: the value says nothing about the card."""
     host_cpu_share: float | None = None
 
 

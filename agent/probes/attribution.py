@@ -19,11 +19,13 @@ MOST_HOST_SHARE: Final = 0.05
 LEAST_SAMPLES: Final = 5
 """Fewer samples in the judged window leave its circumstances unknown."""
 _JUDGED: Final = {("matmul", "bf16"), ("resnet50", "bf16")}
+_OTHER_STEPS: Final = frozenset({"replicas", "accumulate"})
+"""Figures that tell of another step than the judged one."""
 _THROTTLE: Final = "throttle_active_"
 
 
 class CardSample(msgspec.Struct, frozen=True):
-    """The card at one moment of a run, and whether a tenant was on it."""
+    """A run's first card at one moment, and whether a tenant was on any of its cards."""
 
     monotonic_s: float
     card: Card
@@ -64,14 +66,18 @@ def busy_s(samples: Sequence[CardSample]) -> float:
     )
 
 
-def efficiency(result: ProbeResult, attribution: Attribution | None) -> dict[str, float]:
-    """Return throughput per SM clock and per watt, as figures of the result; empty where unknown."""
+def efficiency(result: ProbeResult, attribution: Attribution | None, cards: int = 1) -> dict[str, float]:
+    """Return one card's throughput per SM clock and per watt, as figures of the result; empty where unknown.
+
+    ``cards`` share the result's value alike.
+    """
     figures = {}
     if result.value is not None and attribution is not None:
+        each = result.value / cards
         if attribution.sm_clock_median_hertz:
-            figures["value_per_sm_clock"] = result.value / attribution.sm_clock_median_hertz
+            figures["value_per_sm_clock"] = each / attribution.sm_clock_median_hertz
         if attribution.power_mean_watts:
-            figures["value_per_watt"] = result.value / attribution.power_mean_watts
+            figures["value_per_watt"] = each / attribution.power_mean_watts
     return figures
 
 
@@ -82,6 +88,8 @@ def may_judge(result: ProbeResult, attribution: Attribution | None) -> bool:
     supply during the window, and its steps do not measure the host.
     """
     if result.status != "ok" or attribution is None or (result.probe, result.dtype) not in _JUDGED:
+        return False
+    if result.variant or not _OTHER_STEPS.isdisjoint(result.figures):
         return False
     if attribution.contended or attribution.samples < LEAST_SAMPLES:
         return False

@@ -9,7 +9,7 @@ from agent.model.probe import ChildEvent, Done, Environment, Hello, Phase, Probe
 from agent.probes.attribution import CardSample, attribute, efficiency, may_judge
 from agent.probes.child import ChildExit
 from agent.probes.decode import BadResultError
-from agent.probes.job import Job
+from agent.probes.job import Job, Setup
 from agent.probes.outcome import Failure, device_fault, failed_result, without_value
 
 
@@ -105,7 +105,7 @@ class Collector:
         if fault:
             result = without_value(result, fault)
         attribution = attribute(samples, result.window_start_monotonic_s, result.window_end_monotonic_s)
-        figures = {**result.figures, **efficiency(result, attribution)}
+        figures = {**result.figures, **efficiency(result, attribution, self._job.setup.devices)}
         return ProbeRecord(
             wall_s=answer.wall_s,
             gpu=card.index if card else None,
@@ -116,6 +116,6 @@ class Collector:
             attribution=attribution,
             elapsed_s=answer.elapsed_s,
             cpu_s=cpu_s,
-            judged=may_judge(result, attribution),
+            judged=self._job.setup == Setup() and may_judge(result, attribution),
             trigger=self._job.trigger,
         )

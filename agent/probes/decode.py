@@ -19,6 +19,10 @@ MOST_LINE_BYTES: Final = 1 << 20
 MOST_EVENTS: Final = 10_000
 """More events than any run has: a child that talks without end is ended."""
 
+MOST_SERIES: Final = 8
+MOST_POINTS: Final = 10_000
+"""Longest series that is taken."""
+
 _HIGHEST_VALUE: Final = {"flop/s": 1e19, "images/s": 1e9, "byte/s": 1e17, "byte": 1e16}
 _LONGEST_S: Final = 1e7
 _WORD = re.compile(r"[A-Za-z0-9_.:+-]{0,64}")
@@ -111,6 +115,7 @@ def _result_fault(result: ProbeResult) -> str:
         or (_timing_fault(result.timing) if result.timing else "")
         or _window_fault(result)
         or next((f"figure {key!r} is {value}" for key, value in result.figures.items() if not math.isfinite(value)), "")
+        or _series_fault(result)
     )
 
 
@@ -145,6 +150,19 @@ def _window_fault(result: ProbeResult) -> str:
         return "a judged window with one end only"
     if start_s is not None and end_s is not None and not 0 <= start_s <= end_s:
         return f"judged window from {start_s} to {end_s} s"
+    return ""
+
+
+def _series_fault(result: ProbeResult) -> str:
+    if len(result.series) > MOST_SERIES:
+        return f"{len(result.series)} series; at most {MOST_SERIES} are taken"
+    for name, values in result.series.items():
+        if not _WORD.fullmatch(name):
+            return f"series {name[:80]!r} is not a short word"
+        if len(values) > MOST_POINTS:
+            return f"series {name!r} has {len(values)} numbers; at most {MOST_POINTS} are taken"
+        if not all(map(math.isfinite, values)):
+            return f"series {name!r} holds a number that is not finite"
     return ""
 
 

@@ -67,13 +67,14 @@ def find_interpreter(
 
 
 def child_environment(
-    interpreter: Interpreter, visible_device: str, threads: int, directory: Path, inherited: Mapping[str, str]
+    interpreter: Interpreter, visible_devices: str, threads: int, directory: Path, inherited: Mapping[str, str]
 ) -> dict[str, str]:
     """Return all that a child finds in its environment.
 
-    ``visible_device`` is the UUID of the one card it may see, empty for none; ``threads`` of 0 leaves the
-    count to the libraries. Of ``inherited`` only the search paths of programs and libraries are taken.
-    CUDA that came as wheels beside TensorFlow is put on both, since the loader does not look there.
+    ``visible_devices`` are the UUIDs of the cards it may see, in their order and with commas, empty for
+    none; ``threads`` of 0 leaves the count to the libraries. Of ``inherited`` only the search paths of
+    programs and libraries are taken. CUDA that came as wheels beside TensorFlow is put on both, since
+    the loader does not look there.
     """
     libraries = [str(path) for path in _below(interpreter.paths, "nvidia/*/lib")]
     programs = [str(path) for path in _below(interpreter.paths, "nvidia/cuda_nvcc/bin")]
@@ -84,7 +85,7 @@ def child_environment(
         "TMPDIR": str(directory),
         "LANG": "C.UTF-8",
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-        "CUDA_VISIBLE_DEVICES": visible_device,
+        "CUDA_VISIBLE_DEVICES": visible_devices,
         "TF_CPP_MIN_LOG_LEVEL": "1",
     }
     if threads:

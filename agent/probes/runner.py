@@ -106,7 +106,8 @@ class ProbeRunner:
             directory = Path(name)
             interpreter = self._find_interpreter(directory, watch)
             identity = job.card.identity if job.card else CardIdentity(-1, "")
-            environment = child_environment(interpreter, identity.uuid, job.threads, directory, os.environ)
+            visible = ",".join(card.identity.uuid for card in job.cards)
+            environment = child_environment(interpreter, visible, job.threads, directory, os.environ)
             command = ChildCommand(
                 argv=(*interpreter.argv, str(self._pack())),
                 environment=environment,
@@ -143,6 +144,10 @@ def _spec(job: Job, identity: CardIdentity, cache_dir: str) -> ChildSpec:
         requests=job.requests,
         gpu_uuid=identity.uuid,
         pci_bus_id=identity.pci_bus_id,
+        memory_limit_bytes=job.setup.memory_limit_bytes,
         threads=job.threads,
         cache_dir=cache_dir,
+        companion_uuids=tuple(card.identity.uuid for card in job.setup.companions),
+        replicas=job.setup.devices,
+        reserve_all=job.setup.reserve_all,
     )

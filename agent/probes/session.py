@@ -15,7 +15,7 @@ from agent.model.snapshot import Card, NvmlHealth, Snapshot
 from agent.nvml.advice import STARTING
 from agent.nvml.source import CardSource
 from agent.probes.cards import Cards
-from agent.probes.job import Job
+from agent.probes.job import Job, Setup
 from agent.probes.memory import why_not_host
 from agent.probes.outcome import Failure, failed_result
 from agent.probes.runner import ProbeRunner
@@ -103,26 +103,29 @@ class ProbeSession:
         on_event: OnEvent = lambda _event: None,
         force: bool = False,
         deadline_s: float | None = None,
+        setup: Setup = Setup(),  # noqa: B008 - frozen
+        trigger: str = "command",
     ) -> tuple[ProbeRecord, ...]:
-        """Run one child on the card ``uuid``, or on the CPU (None), and return its records.
+        """Run one child on the card ``uuid`` and its companions, or on the CPU (None), and return its records.
 
-        Nothing runs on a card that is not at rest unless ``force``; the result then is marked contended where
+        Nothing runs where a card is not at rest unless ``force``; the result then is marked contended where
         somebody was there. ``deadline_s`` replaces the configured one.
         """
+        uuids = [uuid, *(card.identity.uuid for card in setup.companions)] if uuid else []
         card = self._cards.get(uuid) if uuid else None
-        reason = why_not_host(self._settings.host_memory_mib)
-        if uuid and not reason:
-            reason = "no_telemetry" if card is None else None if force else self.why_not(uuid)
+        reason = why_not_host(self._settings.host_memory_mib) or self._why_not_any(uuids, force=force)
         if reason:
-            return self._skipped(requests, card, uuid or "cpu", reason)
+            return self._skipped(requests, card, uuid or "cpu", reason, trigger)
         settings = msgspec.structs.replace(self._settings, deadline_s=deadline_s or self._settings.deadline_s)
         runner = ProbeRunner(
             settings, self._source, self._clock, self._directory, tenants=self._cards.tenants, workloads=self._workloads
         )
         self._runners.append(runner)
-        self._busy.add(uuid or "cpu")
+        self._busy.update(uuids)
         threads = 0 if any(request.probe == "pipeline" for request in requests) else self._settings.threads
-        job = Job(requests=requests, card=card, trigger="command", threads=threads, yield_to_tenants=False)
+        job = Job(
+            requests=requests, card=card, trigger=trigger, threads=threads, yield_to_tenants=False, setup=setup
+        )  # fmt: skip
         return runner.run(job, lambda: "shutting_down" if self._stopping.is_set() else "", on_event).records
 
     def interrupt(self) -> None:
@@ -140,11 +143,19 @@ class ProbeSession:
             self._cards.observe(snapshot, self._busy)
             self._clock.wait(self._stopping, start_s + TICK_S - self._clock.monotonic_s())
 
+    def _why_not_any(self, uuids: list[str], *, force: bool) -> str | None:
+        """Return the first reason why one of the cards is not to be probed now."""
+        for uuid in uuids:
+            reason = "no_telemetry" if self._cards.get(uuid) is None else None if force else self.why_not(uuid)
+            if reason:
+                return reason
+        return None
+
     def _sessions(self) -> Collection[int]:
         return [session for runner in self._runners for session in runner.sessions]
 
     def _skipped(
-        self, requests: tuple[ProbeRequest, ...], card: Card | None, uuid: str, reason: str
+        self, requests: tuple[ProbeRequest, ...], card: Card | None, uuid: str, reason: str, trigger: str
     ) -> tuple[ProbeRecord, ...]:
         return tuple(
             ProbeRecord(
@@ -152,7 +163,7 @@ class ProbeSession:
                 gpu=card.identity.index if card else None,
                 uuid=uuid,
                 result=failed_result(request, Failure("skipped", reason)),
-                trigger="command",
+                trigger=trigger,
             )
             for request in requests
         )

@@ -1,4 +1,4 @@
-"""What is looked at while a probe child runs: the card, many times a second, and whether to go on."""
+"""What is looked at while a probe child runs: its cards, many times a second, and whether to go on."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -11,11 +11,11 @@ from agent.probes.job import Job
 
 BURST_TIMEOUT_S: Final = 0.25
 READER_DOWN_S: Final = 3.0
-"""After this long without a reading of the card the run ends: nobody would see a tenant come."""
+"""After this long without a reading of every card the run ends: nobody would see a tenant come."""
 
 
 class CardWatch:
-    """Samples the card of one run and says when the run must end."""
+    """Samples the cards of one run and says when the run must end."""
 
     def __init__(
         self,
@@ -45,16 +45,17 @@ class CardWatch:
         return self.reason
 
     def _look(self) -> str:
-        """Take one sample of the card, where the run is on one."""
+        """Take one sample of the first card, where the run is on any, and see that all are there and ours."""
         if self._job.card is None or self._source is None:
             return ""
-        card = self._source.burst(self._job.card.identity.uuid, BURST_TIMEOUT_S)
+        bursts = [self._source.burst(card.identity.uuid, BURST_TIMEOUT_S) for card in self._job.cards]
+        cards = [card for card in bursts if card is not None]
         now_s = self._clock.monotonic_s()
-        if card is None:
+        if len(cards) < len(bursts):
             return "reader_down" if now_s - self._last_s > READER_DOWN_S else ""
         self._last_s = now_s
-        tenant = bool(self._tenants(card))
-        self.samples.append(CardSample(now_s, card, tenant))
-        if card.lost:
+        tenant = any(self._tenants(card) for card in cards)
+        self.samples.append(CardSample(now_s, cards[0], tenant))
+        if any(card.lost for card in cards):
             return "gpu_lost"
         return "tenant_arrived" if tenant and self._job.yield_to_tenants else ""

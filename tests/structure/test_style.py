@@ -18,7 +18,7 @@ MOST_BROAD_EXCEPTS_PER_1000_LINES = 1.5
 LEAST_SHARE_OF_ERRORS_WITH_VALUE = 0.9
 UNITS = (
     "s", "seconds", "ns", "us", "bytes", "mib", "celsius", "watts", "joules", "hertz", "ratio", "share", "percent",
-    "flops", "lanes", "cores", "threads", "periods", "per_second", "per_kelvin",
+    "flops", "lanes", "cores", "threads", "replicas", "periods", "per_second", "per_kelvin",
 )  # fmt: skip
 """Endings of the names of numbers: what they count in."""
 DIMENSIONLESS = {

@@ -1,4 +1,4 @@
-/* A libcuda.so.1 of one card, told by the environment what to answer: FAKE_CUDA_<CALL>=code makes a call fail. */
+/* A libcuda.so.1 of one card or more, told by the environment what to answer: FAKE_CUDA_<CALL>=code makes a call fail. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,8 +24,7 @@ int cuDeviceGetUuid_v2(unsigned char *uuid, int device) {
     return 0;
 }
 int cuDeviceGetPCIBusId(char *text, int size, int device) {
-    (void)device;
-    snprintf(text, (size_t)size, "0000:4B:00.0");
+    snprintf(text, (size_t)size, "0000:%02X:00.0", 0x4B + device);
     return 0;
 }
 int cuDeviceGetName(char *text, int size, int device) { (void)device; snprintf(text, (size_t)size, "NVIDIA Fake"); return 0; }

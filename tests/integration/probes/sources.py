@@ -22,13 +22,17 @@ RESTING = Card(
 )
 
 
-class LiveSource:
-    """Shows one card; thread-safe."""
+SECOND_UUID = "GPU-00000000-0000-0000-0000-00000000000b"
 
-    def __init__(self) -> None:
-        """Start with the card at rest."""
+
+class LiveSource:
+    """Shows one card, and a second one where asked to; thread-safe."""
+
+    def __init__(self, *further: Card) -> None:
+        """Start with the card at rest, beside ``further`` ones that stay as they are."""
         self._lock = threading.Lock()
         self._card: Card | None = RESTING
+        self._further = {card.identity.uuid: card for card in further}
         self.bursts = 0
 
     def show(self, card: Card | None) -> None:
@@ -47,12 +51,15 @@ class LiveSource:
         """Return the card as it is."""
         assert until_monotonic_s
         with self._lock:
-            return GpuReading((self._card,) if self._card else (), NvmlHealth(up=True))
+            cards = (self._card,) if self._card else ()
+            return GpuReading((*cards, *self._further.values()), NvmlHealth(up=True))
 
     def burst(self, uuid: str, timeout_s: float) -> Card | None:
         """Return the card as it is."""
-        assert uuid == CARD_UUID
         assert timeout_s > 0
+        if uuid in self._further:
+            return self._further[uuid]
+        assert uuid == CARD_UUID
         with self._lock:
             self.bursts += 1
             return self._card

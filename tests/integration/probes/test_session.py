@@ -1,21 +1,25 @@
 """Probing without an agent: cards are seen at rest first, several are measured side by side."""
 
+import json
 import os
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
+from structlog.testing import capture_logs
 
 from agent.clock import SystemClock
 from agent.config.settings import DegradedSettings, ProbeSettings
 from agent.errors import ConfigError
 from agent.model.probe import ChildEvent, Phase, ProbeRecord, ProbeRequest
+from agent.probes.job import Setup
 from agent.probes.quick import judge_records, measure_cards
 from agent.probes.session import ProbeSession
 from tests.integration.probes.conftest import CARD_UUID, STUB
-from tests.integration.probes.sources import LiveSource
+from tests.integration.probes.sources import RESTING, SECOND_UUID, LiveSource
 from tests.support.records import reference
 
 SETTINGS = ProbeSettings(host_memory_mib=0, trust_pids="yes")
@@ -75,6 +79,36 @@ def test_our_own_child_is_no_tenant(session: ProbeSession, source: LiveSource) -
     assert record.attribution is not None
     assert not record.attribution.contended
     assert record.judged
+
+
+SECOND = msgspec.structs.replace(RESTING, identity=msgspec.structs.replace(RESTING.identity, index=1, uuid=SECOND_UUID))
+
+
+def test_a_job_over_two_cards_needs_both_at_rest(tmp_path: Path) -> None:
+    """The child sees both, the first one first; a companion in use is a card in use."""
+    source = LiveSource(SECOND)
+    session = ProbeSession(SETTINGS, source, SystemClock(), tmp_path, STUB)
+    session.start()
+    session.settle(10.0)
+    with capture_logs() as logs:
+        show = (ProbeRequest("resnet50", "bf16", options={"behaviour": "show_and_fail"}),)
+        setup = Setup(companions=(SECOND,), memory_limit_bytes=2**34)
+        (record,) = session.run(show, CARD_UUID, setup=setup, trigger="bench")
+    shown = json.loads(next(entry["output"] for entry in logs if entry["event"] == "probe_failed"))
+    assert shown["env"]["CUDA_VISIBLE_DEVICES"] == f"{CARD_UUID},{SECOND_UUID}"
+    told = {name: shown["spec"][name] for name in ("companion_uuids", "replicas", "memory_limit_bytes", "reserve_all")}
+    assert told == {
+        "companion_uuids": [SECOND_UUID], "replicas": 2, "memory_limit_bytes": 2**34, "reserve_all": False,
+    }  # fmt: skip
+    assert record.trigger == "bench"
+    source.add_process(1)
+    time.sleep(0.5)
+    assert words(session.run(MATMUL, SECOND_UUID, setup=Setup(companions=(RESTING,)))) == [
+        ("skipped", "foreign_process")
+    ]
+    stranger = msgspec.structs.replace(SECOND, identity=msgspec.structs.replace(SECOND.identity, uuid="GPU-c"))
+    assert words(session.run(MATMUL, SECOND_UUID, setup=Setup(companions=(stranger,)))) == [("skipped", "no_telemetry")]
+    session.close()
 
 
 def own_children() -> list[int]:

@@ -24,7 +24,7 @@ def test_the_agent_reads_every_event(pipe: "tuple[int, int]") -> None:
     writer.result(
         emit.Result(
             "matmul", "ok", value=1e12, unit="flop/s", timing=emit.Timing(1, 1, 1, 0, 3, 2, 0.5, 0.5, 0.0),
-            figures={"load_s": 3.0}, notes={"host_memory": "pinned"},
+            figures={"load_s": 3.0}, notes={"host_memory": "pinned"}, series={"loss": [2.5, 2.0]},
         )
     )  # fmt: skip
     writer.done(2.5, 2**29)
@@ -35,7 +35,7 @@ def test_the_agent_reads_every_event(pipe: "tuple[int, int]") -> None:
     assert events[1] == probe.Phase(0, "warmup", 12.5)
     assert events[2] == probe.ProbeResult(
         "matmul", "ok", value=1e12, unit="flop/s", timing=probe.Timing(1, 1, 1, 0, 3, 2, 0.5, 0.5, 0.0),
-        figures={"load_s": 3.0}, notes={"host_memory": "pinned"},
+        figures={"load_s": 3.0}, notes={"host_memory": "pinned"}, series={"loss": (2.5, 2.0)},
     )  # fmt: skip
     assert events[3] == probe.Done(2.5, 2**29)
 

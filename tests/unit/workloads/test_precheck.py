@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.fakecuda import BUILD, PCI_BUS_ID, UUID, build_library, fake_tensorflow
+from tests.support.fakecuda import BUILD, PCI_BUS_ID, SECOND_UUID, UUID, build_library, fake_tensorflow
 from workloads import failure, precheck
 from workloads.spec import Request, Spec
 
@@ -84,6 +84,41 @@ def test_the_driver_answers_otherwise(
     """Each answer of the driver has its reason."""
     monkeypatch.setenv(variable, value)
     assert reason_of(library, fake_tensorflow(), spec_for()) == ("error", reason)
+
+
+def test_whole_cards_are_taken_where_asked(library: str) -> None:
+    """TensorFlow's default is left alone, and probes size themselves by what was free before."""
+    tf = fake_tensorflow()
+    machine = precheck.open_machine(tf, spec_for(reserve_all=True), library)
+    assert machine.usable_bytes == 70 * 2**30
+    assert not [call for call in tf.calls if call[0] in ("growth", "limit")]
+
+
+def test_every_card_of_a_job_is_checked_and_set(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The identity of each, memory on each, a proof on each."""
+    monkeypatch.setenv("FAKE_CUDA_COUNT", "2")
+    pair = {"gpu_uuid": UUID, "replicas": 2}
+    tf = fake_tensorflow(gpus=2)
+    machine = precheck.open_machine(tf, spec_for(companion_uuids=(SECOND_UUID,), **pair), library)
+    assert (machine.devices, machine.device, machine.info.uuid) == (("/GPU:0", "/GPU:1"), "/GPU:0", UUID)
+    assert [call[1] for call in tf.calls if call[0] == "growth"] == [("gpu:0", True), ("gpu:1", True)]
+    stranger = spec_for(companion_uuids=("GPU-ffffffff",), **pair)
+    assert reason_of(library, fake_tensorflow(gpus=2), stranger) == ("error", "wrong_device")
+    third = spec_for(companion_uuids=(SECOND_UUID, "GPU-2"), gpu_uuid=UUID, replicas=3)
+    assert reason_of(library, fake_tensorflow(gpus=2), third) == ("error", "wrong_device")
+    known = {**BUILD, "cuda_version": "", "cudnn_version": ""}
+    one_listed = fake_tensorflow(known, gpus=1)
+    assert reason_of(library, one_listed, spec_for(companion_uuids=(SECOND_UUID,), **pair)) == ("error", "no_gpu")
+    elsewhere = fake_tensorflow(gpus=2, ran_on="/job:localhost/replica:0/task:0/device:GPU:0")
+    assert reason_of(library, elsewhere, spec_for(companion_uuids=(SECOND_UUID,), **pair)) == ("error", "ran_on_cpu")
+
+
+def test_the_cpu_is_divided_where_asked(library: str) -> None:
+    """Replicas on a CPU are logical devices of it."""
+    tf = fake_tensorflow()
+    machine = precheck.open_machine(tf, spec_for(device="cpu", replicas=2), library)
+    assert machine.devices == ("/CPU:0", "/CPU:1")
+    assert ("limit", ("cpu:0", [None, None])) in tf.calls
 
 
 @pytest.mark.parametrize("asked", [{"gpu_uuid": "GPU-ffffffff"}, {"pci_bus_id": "00000000:4C:00.0"}])

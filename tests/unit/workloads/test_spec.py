@@ -16,7 +16,7 @@ GOOD = {"version": 1, "device": "cpu", "requests": [{"probe": "matmul"}]}
 def test_reads_what_the_agent_writes() -> None:
     """Every field of the agent's structure arrives."""
     request = ProbeRequest("resnet50", "bf16", 32, 64, "xla", 1.5, {"corrupt": True, "data_dir": "/x", "n": 2.0})
-    sent = ChildSpec(1, "gpu", (request,), "GPU-1", "0000:01:00.0", 2**34, 4, "/cache", 7)
+    sent = ChildSpec(1, "gpu", (request,), "GPU-1", "0000:01:00.0", 2**34, 4, "/cache", 7, ("GPU-2",), 2, True)
     read = spec.parse(msgspec.json.encode(sent).decode())
     assert msgspec.to_builtins(sent) == {
         **{name: getattr(read, name) for name in ChildSpec.__struct_fields__ if name != "requests"},
@@ -48,6 +48,10 @@ def test_knows_every_probe_of_the_agent() -> None:
         ({"requests": {"probe": "matmul"}}, "specification.requests: .*, want a list"),
         ({"seed": 1.5}, "specification.seed: 1.5"),
         ({"cache_dir": None}, "specification.cache_dir: None, want text"),
+        ({"companion_uuids": ["GPU-1", 2]}, "specification.companion_uuids\\[1\\]: 2, want text"),
+        ({"reserve_all": 1}, "specification.reserve_all: 1, want true or false"),
+        ({"replicas": 0}, "specification.replicas: 0, want at least 1"),
+        ({"device": "gpu", "replicas": 2}, "specification.replicas: 2, want 1, one for each card"),
     ],
 )
 def test_refuses_with_place_value_and_what_would_be_right(change: dict[str, object], complaint: str) -> None:

@@ -13,10 +13,11 @@ from agent.model.probe import (
     ProbeRequest,
     ProbeResult,
 )
+from agent.probes.attribution import CardSample
 from agent.probes.child import ChildExit
 from agent.probes.collector import Collector
 from agent.probes.decode import BadResultError
-from agent.probes.job import Job
+from agent.probes.job import Job, Setup
 from agent.probes.outcome import Failure
 from tests.support.clock import FakeClock
 from tests.unit.agent.probes.cards import UUID, card
@@ -107,6 +108,34 @@ def test_records_carry_card_software_and_cost() -> None:
     assert (record.wall_s, record.elapsed_s, record.cpu_s) == (5004.0, 4.0, 7.0)
     assert (record.environment.tensorflow, record.environment.driver) == ("2.21.0", "580.159.04")
     assert not record.judged
+
+
+@pytest.mark.parametrize(("setup", "judged"), [(Setup(), True), (Setup(memory_limit_bytes=2**34), False)])
+def test_only_the_usual_setup_is_judged(setup: Setup, *, judged: bool) -> None:
+    """A card that plays a smaller one, or shares its work, is not compared with itself."""
+    collector = Collector(
+        Job(requests=(BF16,), card=card(), trigger="bench", setup=setup), FakeClock(), lambda _event: None
+    )
+    window = msgspec.structs.replace(MATMUL, window_start_monotonic_s=1.0, window_end_monotonic_s=2.0)
+    for event in (ON_CARD, window):
+        collector.take(event)
+    samples = [CardSample(1.0 + index / 10, card()) for index in range(10)]
+    (record,) = collector.records(CRASH, samples, None)
+    assert record.judged is judged
+
+
+def test_several_cards_share_a_value() -> None:
+    """What is told per watt is one card's part of the throughput over one card's power."""
+    setup = Setup(companions=(card(index=1, uuid="GPU-b"),))
+    collector = Collector(
+        Job(requests=(BF16,), card=card(), trigger="bench", setup=setup), FakeClock(), lambda _event: None
+    )
+    window = msgspec.structs.replace(MATMUL, window_start_monotonic_s=1.0, window_end_monotonic_s=2.0)
+    for event in (ON_CARD, window):
+        collector.take(event)
+    (record,) = collector.records(CRASH, [CardSample(1.5, card(power_instant_watts=500.0))], None)
+    assert record.result.value is not None
+    assert record.result.figures["value_per_watt"] == record.result.value / 2 / 500.0
 
 
 def test_cpu_records_have_no_card() -> None:

@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 
 from agent.model.probe import PROBE_KINDS, ChildEvent, Done, Hello, Phase, ProbeResult, Timing
 from agent.model.vocabulary import PROBE_REASONS, reason_is_known
-from agent.probes.decode import MOST_EVENTS, MOST_LINE_BYTES, BadResultError, EventDecoder, decode_event
+from agent.probes.decode import (
+    MOST_EVENTS,
+    MOST_LINE_BYTES,
+    MOST_POINTS,
+    MOST_SERIES,
+    BadResultError,
+    EventDecoder,
+    decode_event,
+)
 
 TIMING = Timing(0.1, 0.09, 0.11, 0.001, 10, 20, 1.0, 1.0, 0.01)
 GOOD = ProbeResult(
@@ -25,6 +33,7 @@ GOOD = ProbeResult(
     window_end_monotonic_s=13.0,
     figures={"load_s": 0.1},
     notes={},
+    series={"step_s": (0.1, 0.2)},
 )
 
 
@@ -63,6 +72,11 @@ def test_documented_events_pass_unchanged(event: ChildEvent) -> None:
         changed(timing=msgspec.structs.replace(TIMING, min_s=-0.1)),
         changed(timing=msgspec.structs.replace(TIMING, repeats=0)),
         changed(timing=msgspec.structs.replace(TIMING, host_share=1.5)),
+        changed(series={"step_s": (0.1,) * (MOST_POINTS + 1)}),
+        changed(series={f"s{index}": () for index in range(MOST_SERIES + 1)}),
+        changed(series={"step s": (0.1,)}),
+        changed(series={"step_s": (0.1,)}).replace(b"[0.1]", b"[1e999]"),
+        changed(series={"step_s": (0.1,)}).replace(b"[0.1]", b"[null]"),
         changed(window_end_monotonic_s=None),
         changed(window_start_monotonic_s=14.0),
         encode(Phase(-1, "warmup", 1.0)),

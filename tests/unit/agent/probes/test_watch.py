@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from agent.model.probe import ProbeRequest
 from agent.model.snapshot import Card
 from agent.nvml.source import GpuReading
-from agent.probes.job import Job
+from agent.probes.job import Job, Setup
 from agent.probes.watch import READER_DOWN_S, CardWatch
 from tests.support.clock import FakeClock
 from tests.unit.agent.probes.cards import card, compute
@@ -46,9 +46,18 @@ def strangers(seen: Card) -> Sequence[int]:
     return [process.pid for process in seen.processes or ()]
 
 
-def watch(*bursts: Card | None, clock: FakeClock, yield_to_tenants: bool = True, abort: str = "") -> CardWatch:
-    """Return the watch of a run on a card."""
-    job = Job(requests=(ProbeRequest("matmul"),), card=card(), trigger="command", yield_to_tenants=yield_to_tenants)
+def watch(
+    *bursts: Card | None,
+    clock: FakeClock,
+    yield_to_tenants: bool = True,
+    abort: str = "",
+    companions: tuple[Card, ...] = (),
+) -> CardWatch:
+    """Return the watch of a run on a card, and on its companions."""
+    job = Job(
+        requests=(ProbeRequest("matmul"),), card=card(), trigger="command", yield_to_tenants=yield_to_tenants,
+        setup=Setup(companions=companions),
+    )  # fmt: skip
     return CardWatch(job, Script(*bursts), clock, strangers, lambda: abort)
 
 
@@ -86,6 +95,21 @@ def test_blindness_ends_the_run_after_a_moment() -> None:
     assert looking.ask(7) == ""
     clock.advance(READER_DOWN_S + 0.1)
     assert looking.ask(7) == "reader_down"
+
+
+def test_companions_are_watched_as_well() -> None:
+    """A tenant on one of them, or its loss, is the run's; the samples are the first card's."""
+    second = card(index=1, uuid="GPU-b")
+    tenant = watch(card(), card(uuid="GPU-b", processes=(compute(1),)), clock=FakeClock(), companions=(second,))
+    assert tenant.ask(7) == "tenant_arrived"
+    assert (tenant.samples[0].card, tenant.samples[0].tenant) == (card(), True)
+    lost = watch(card(), card(uuid="GPU-b", lost="GPU_IS_LOST"), clock=FakeClock(), companions=(second,))
+    assert lost.ask(7) == "gpu_lost"
+    clock = FakeClock()
+    unseen = watch(card(), None, card(), None, clock=clock, companions=(second,))
+    assert unseen.ask(7) == ""
+    clock.advance(READER_DOWN_S + 0.1)
+    assert unseen.ask(7) == "reader_down"
 
 
 def test_who_stops_the_agent_or_pauses_the_card_is_obeyed_first() -> None:
