@@ -43,6 +43,7 @@ from agent.state.store import Store
 from agent.wakeup import SignalWakeup
 from exporters.board import Board
 from exporters.errors import CannotListen, WebConfigError
+from exporters.web.config import faults_of
 from exporters.web.listen import activated_listeners, open_listeners
 from exporters.web.server import WebServer
 from exporters.web.site import build_site
@@ -252,7 +253,9 @@ def _base(settings: Settings) -> Snapshot:
 @click.pass_context
 def cli(context: click.Context, config_path: str | None, state_dir: str) -> None:
     """Tell which GPU is slow, and why."""
-    context.obj = Invocation(environ=dict(os.environ), uid=os.geteuid(), config_path=config_path, state_dir=state_dir)
+    context.obj = Invocation(
+        environ=dict(os.environ), uid=os.geteuid(), config_path=config_path, state_dir=state_dir, web_faults=faults_of
+    )
 
 
 @cli.command()

@@ -1,6 +1,6 @@
 """How the command line was called: what every command starts from."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -12,13 +12,19 @@ from agent.state.paths import state_directory
 CONTROL_NAME = "control.sock"
 
 
+def _no_web(path: Path) -> tuple[str, ...]:  # noqa: ARG001 - without a web server nothing can be wrong with it
+    return ()
+
+
 class Invocation(msgspec.Struct, frozen=True):
-    """Options that stand before the command, and the environment."""
+    """Options that stand before the command, the environment, and what only the composition root can do."""
 
     environ: Mapping[str, str]
     uid: int
     config_path: str | None = None
     state_dir: str = ""
+    web_faults: Callable[[Path], tuple[str, ...]] = _no_web
+    """Returns a line for each fault of the web configuration in a file."""
 
     def settings(self) -> Settings:
         """Return the settings.

@@ -1,9 +1,12 @@
 """``heatsoak config``: check a configuration, show what is in force, print a sample."""
 
+from pathlib import Path
+
 import click
 
 from agent.config.load import unknown_variables
 from agent.config.sample import render, sample
+from agent.errors import ConfigError
 from agent.invocation import Invocation
 
 
@@ -15,11 +18,15 @@ def config() -> None:
 @config.command()
 @click.pass_obj
 def check(invocation: Invocation) -> None:
-    """Read file and environment and say every fault; exit code 2 where there are any.
+    """Read file, environment and the web configuration, and say every fault; exit code 2 where there are any.
 
-    The web configuration that web.config_file names is read by `run` alone.
-    """
-    invocation.settings()
+    \f
+    Raises:
+        ConfigError: There are faults; it holds all of them.
+    """  # noqa: D301 - click ends its help at the form feed
+    web_file = invocation.settings().web.config_file
+    if web_file and (faults := invocation.web_faults(Path(web_file))):
+        raise ConfigError(list(faults))
     for line in unknown_variables(invocation.environ):
         click.echo(f"warning: {line}", err=True)
     click.echo("the configuration is right")

@@ -117,6 +117,15 @@ class WatchedConfig:
         return tuple(_fingerprint(path) for path in self._watched)
 
 
+def faults_of(path: Path) -> tuple[str, ...]:
+    """Return a line for each fault of the web configuration in the file ``path`` and in the files it names."""
+    try:
+        WatchedConfig(path, WebStats(), lambda: 0.0)
+    except WebConfigError as error:
+        return error.faults
+    return ()
+
+
 def _files(tls: TlsServerConfig, base: Path) -> list[Path]:
     return [base / name for name in (tls.cert_file, tls.key_file, tls.client_ca_file) if name]
 

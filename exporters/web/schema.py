@@ -25,6 +25,7 @@ TlsVersion = Literal["TLS10", "TLS11", "TLS12", "TLS13"]
 Curve = Literal["CurveP256", "CurveP384", "CurveP521", "X25519"]
 TLS_VERSIONS: Final[tuple[TlsVersion, ...]] = ("TLS10", "TLS11", "TLS12", "TLS13")
 _MAX_FILE_BYTES: Final = 1024 * 1024
+_WANTED: Final = "right would be a YAML file in the exporter-toolkit's form, see docs/web.md"
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)")
 _UNIT_S: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _HASH = re.compile(r"\$2[abxy]?\$(\d\d)\$[./A-Za-z0-9]{53}")
@@ -121,9 +122,9 @@ def read_document(path: Path) -> WebDocument:
         with path.open("rb") as stream:
             text = stream.read(_MAX_FILE_BYTES + 1)
     except OSError as error:
-        raise WebConfigError([f"{path}: cannot be read: {error.strerror}"]) from error
+        raise WebConfigError([f"{path}: cannot be read: {error.strerror}; {_WANTED}"]) from error
     if len(text) > _MAX_FILE_BYTES:
-        raise WebConfigError([f"{path}: larger than {_MAX_FILE_BYTES} bytes"])
+        raise WebConfigError([f"{path}: larger than {_MAX_FILE_BYTES} bytes; {_WANTED}"])
     return decode_document(text, str(path))
 
 
