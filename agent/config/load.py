@@ -80,16 +80,32 @@ def _from_table(
         dotted = f"{section}.{key}".removeprefix(".")
         where = f"{document.place(dotted)}: {clean_label(dotted)}"
         if setting := settings_table().get(dotted):
-            try:
+            found = [fault for part in _entries(setting, value) for fault in _faults_in(document, setting, *part)]
+            if not found:
                 yield dotted, setting.convert(value)
-            except ConfigError as error:
-                faults += [f"{where}: {fault}" for fault in error.faults]
+            faults += found
         elif dotted not in sections():
             faults.append(f"{where}: unknown, with the value {shown(value)}; {_suggestion(section, key)}")
         elif isinstance(value, dict):
             yield from _from_table(document, value, dotted, faults)
         else:
             faults.append(f"{where}: must be a table, [{dotted}], not {shown(value)}")
+
+
+def _entries(setting: Setting, value: object) -> Iterator[tuple[str, object]]:
+    """Yield the parts of a value that stand on lines of their own, each under its dotted name."""
+    if setting.container is dict and isinstance(value, dict):
+        yield from ((f"{setting.dotted}.{name}", {name: one}) for name, one in value.items())
+    else:
+        yield setting.dotted, value
+
+
+def _faults_in(document: Document, setting: Setting, dotted: str, value: object) -> list[str]:
+    try:
+        setting.convert(value)
+    except ConfigError as error:
+        return [f"{document.place(dotted)}: {clean_label(dotted)}: {fault}" for fault in error.faults]
+    return []
 
 
 def _from_environment(environ: Mapping[str, str], faults: list[str]) -> Iterator[tuple[str, object]]:

@@ -236,6 +236,30 @@ def test_every_quantity_can_be_switched_off_and_nothing_else(tmp_path: Path) -> 
     assert fault.endswith(", not 'xyzzy'")
 
 
+@pytest.mark.parametrize(
+    ("content", "place"),
+    [
+        (
+            '[verdicts.rules]\nxid = "on"\n\nthermal_throtling = "off"\n',
+            "heatsoak.toml:4: verdicts.rules.thermal_throtling",
+        ),
+        ('[verdicts.rules]\nxid = "on"\nthermal = "maybe"\n', "heatsoak.toml:3: verdicts.rules.thermal: "),
+        ('[verdicts]\nrules.xid = "on"\nrules.xidd = "on"\n', "heatsoak.toml:3: verdicts.rules.xidd: "),
+        ('[verdicts]\nrules = {xidd = "on"}\n', "heatsoak.toml:2: verdicts.rules.xidd: "),
+    ],
+)
+def test_an_entry_of_a_table_of_names_has_its_own_place(tmp_path: Path, content: str, place: str) -> None:
+    """Not the table's: it may have thirty lines."""
+    (told,) = faults_of(tmp_path, content)
+    assert told.startswith(place)
+
+
+def test_every_wrong_entry_of_a_table_is_told(tmp_path: Path) -> None:
+    """One line each."""
+    told = faults_of(tmp_path, '[verdicts.rules]\nxidd = "on"\nxid = 3\nthermall = "off"\n')
+    assert [fault.split(" ")[0] for fault in told] == ["heatsoak.toml:2:", "heatsoak.toml:3:", "heatsoak.toml:4:"]
+
+
 def test_a_rule_that_does_not_exist_is_named_with_the_nearest() -> None:
     """A misspelt rule would stay switched on without a word."""
     with pytest.raises(ConfigError, match="did you mean thermal_throttling"):
