@@ -14,6 +14,7 @@ import agent.logs as logs
 import click
 import structlog
 
+from agent import usage
 from agent.allocation.watch import AllocationWatch
 from agent.clock import Clock, SystemClock
 from agent.config.listen import parse_listen
@@ -261,9 +262,12 @@ def cli(context: click.Context, config_path: str | None, state_dir: str) -> None
 @cli.command()
 @click.option("--replay", type=click.Path(path_type=Path), help="Play a recording instead of reading cards.")
 @click.option("--speed", type=click.FloatRange(0.1, 1000), default=1.0, help="How much faster to play it.")
-@click.pass_obj
-def run(invocation: Invocation, replay: Path | None, speed: float) -> None:
+@click.pass_context
+def run(context: click.Context, replay: Path | None, speed: float) -> None:
     """Run the agent: measure, probe, judge, serve."""
+    invocation: Invocation = context.obj
+    if replay is None:
+        usage.refuse(context, ("speed",), "without --replay")
     leave_init_behind()
     settings = invocation.settings()
     logs.configure(settings.log, invocation.environ, sys.stderr)

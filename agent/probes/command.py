@@ -12,7 +12,7 @@ from typing import Final
 import click
 import msgspec
 
-from agent import logs
+from agent import logs, usage
 from agent.clock import SystemClock
 from agent.config.settings import Settings
 from agent.errors import EXIT_BAD_CARD, EXIT_OK, EXIT_UNKNOWN_CARD, ConfigError
@@ -37,6 +37,19 @@ from agent.probes.show import Progress, record_row, table
 DTYPES: Final = ("bf16", "fp16", "tf32", "fp32", "fp64")
 READY_S: Final = 4.0
 """How long to wait for the driver and for cards to be seen at rest."""
+TAKES: Final = MappingProxyType(
+    {
+        "matmul": ("dtype", "size", "seconds"),
+        "resnet50": ("dtype", "batch", "size", "seconds", "xla"),
+        "vgg16": ("dtype", "batch", "size", "seconds", "xla"),
+        "memory": ("dtype", "batch", "size", "xla"),
+        "pipeline": ("dtype", "batch", "size", "seconds", "xla"),
+        "bandwidth": ("seconds",),
+        "fill": (),
+    }
+)
+"""What of a request each probe heeds."""
+_OF_REQUESTS: Final = ("dtype", "batch", "size", "seconds", "xla")
 _ON_CPU: Final = MappingProxyType({"matmul": (1024, 0), "resnet50": (64, 2), "vgg16": (64, 2)})
 """Size and batch that a CPU gets through in seconds."""
 
@@ -64,9 +77,9 @@ _ON_CPU: Final = MappingProxyType({"matmul": (1024, 0), "resnet50": (64, 2), "vg
 )
 @click.option("--allow-unknown", is_flag=True, help="Exit code 0 in place of 11.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.pass_obj
+@click.pass_context
 def probe(
-    invocation: Invocation,
+    context: click.Context,
     name: ProbeName | None,
     *,
     quick: bool,
@@ -89,13 +102,15 @@ def probe(
 
     \f
     Raises:
-        click.UsageError: Neither --quick nor a probe was named, or both.
+        click.UsageError: Neither --quick nor a probe was named, or both, or an option that would be without effect.
     """  # noqa: D301 - click ends its help at the form feed
+    invocation: Invocation = context.obj
     if (name is None) != quick:
         raise click.UsageError(f"give either --quick or the name of a probe: {', '.join(sorted(PROBE_KINDS))}")
     settings = invocation.settings()
-    logs.configure(msgspec.structs.replace(settings.log, level="error"), invocation.environ, sys.stderr)
     kind: DeviceKind = "gpu" if quick else device or settings.probe.device
+    _refuse_unheeded(context, name, kind)
+    logs.configure(msgspec.structs.replace(settings.log, level="error"), invocation.environ, sys.stderr)
     with _session(invocation, settings, kind) as session:
         if name is None:
             code = _quick(invocation, settings, session, gpus, within_s=within_s, as_json=as_json)
@@ -104,6 +119,17 @@ def probe(
             request = ProbeRequest(name, dtype or "", size, batch, "xla" if xla else "graph", seconds, options)
             code = _measure(session, _fit(request, kind), kind, gpus, force=force, as_json=as_json)
     return EXIT_OK if allow_unknown and code == EXIT_UNKNOWN_CARD else code
+
+
+def _refuse_unheeded(context: click.Context, name: ProbeName | None, kind: DeviceKind) -> None:
+    """Refuse options that would change nothing about the run."""
+    if name is None:
+        usage.refuse(context, ("device", "force", *_OF_REQUESTS), "beside --quick, which always measures the same")
+        return
+    usage.refuse(context, ("within_s",), "without --quick")
+    usage.refuse(context, set(_OF_REQUESTS) - set(TAKES[name]), f"on the probe {name}")
+    if kind == "cpu":
+        usage.refuse(context, ("gpus", "force"), "on the CPU (--device, probe.device)")
 
 
 def _measure(

@@ -12,7 +12,8 @@ from typing import Final
 
 import click
 
-from agent.errors import EXIT_BAD_CARD, EXIT_OK, EXIT_UNKNOWN_CARD
+from agent import usage
+from agent.errors import EXIT_BAD_CARD, EXIT_OK, EXIT_UNKNOWN_CARD, HeatsoakError
 from agent.invocation import Invocation
 from agent.model.text import clean_label
 from agent.model.verdict import Finding
@@ -157,34 +158,47 @@ def _utc(wall_s: float) -> str:
 @click.option("--ca-file", type=click.Path(path_type=Path, exists=True), help="Certificates to trust for https.")
 @click.option("--timeout", "timeout_s", type=click.FloatRange(0.1, 300), default=5.0, help="Seconds to wait.")
 @click.option("--allow-unknown", is_flag=True, help="Exit 0 where a card could not be judged.")
-@click.option("--nagios", "style", flag_value="nagios", help="Output and exit codes of a Nagios plugin.")
-@click.option("--npd", "style", flag_value="npd", help="Output and exit codes of a node-problem-detector plugin.")
-@click.pass_obj
+@click.option("--nagios", is_flag=True, help="Output and exit codes of a Nagios plugin.")
+@click.option("--npd", is_flag=True, help="Output and exit codes of a node-problem-detector plugin.")
+@click.pass_context
 def check(
-    invocation: Invocation,
+    context: click.Context,
     *,
     url: str | None,
     ca_file: Path | None,
     timeout_s: float,
     allow_unknown: bool,
-    style: str | None,
+    nagios: bool,
+    npd: bool,
 ) -> int:
     """Say how the cards are: one line each, from the running agent.
 
     Exits with 0 if all is well, 10 if a card is degraded, faulty, lost or missing, 11 if one could not be
-    judged or no agent answers.
-    """
+    judged or no agent answers, 2 on wrong usage. With --nagios or --npd whatever cannot be asked is unknown.
+
+    \f
+    Raises:
+        HeatsoakError: No agent answers, or URL or configuration are wrong.
+    """  # noqa: D301 - click ends its help at the form feed
+    invocation: Invocation = context.obj
+    if nagios:
+        usage.refuse(context, ("npd", "allow_unknown"), "beside --nagios")
+    if npd:
+        usage.refuse(context, ("allow_unknown",), "beside --npd")
     try:
-        status = fetch(url or url_of(invocation.settings()), timeout_s, ca_file)
-    except NoAnswerError as error:
-        if style is None:
-            raise
-        click.echo(f"HEATSOAK UNKNOWN - {error}" if style == "nagios" else "no agent answers")
-        return NAGIOS_UNKNOWN if style == "nagios" else NPD_UNKNOWN
-    if style == "nagios":
+        status = fetch(url if url is not None else url_of(invocation.settings()), timeout_s, ca_file)
+    except HeatsoakError as error:
+        if nagios:
+            click.echo(f"HEATSOAK UNKNOWN - {error}")
+            return NAGIOS_UNKNOWN
+        if npd:
+            click.echo("no agent answers" if isinstance(error, NoAnswerError) else "wrong URL or configuration")
+            return NPD_UNKNOWN
+        raise
+    if nagios:
         click.echo(nagios_text(status))
         return nagios_code(status)
-    if style == "npd":
+    if npd:
         click.echo(npd_text(status))
         return npd_code(status)
     for line in lines(status):

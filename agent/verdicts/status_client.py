@@ -2,23 +2,27 @@
 
 import base64
 import http.client
+import re
 import socket
 import ssl
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 import msgspec
 
 from agent.config.listen import parse_listen
 from agent.config.settings import Settings
-from agent.errors import EXIT_UNKNOWN_CARD, HeatsoakError
+from agent.errors import EXIT_UNKNOWN_CARD, ConfigError, HeatsoakError, reason_of
 from agent.model.snapshot import CardIdentity
 from agent.model.verdict import Finding
 from agent.model.vocabulary import CardState, NodeState, WorkloadState
 
 PATH: Final = "/api/v1/status"
 MOST_BYTES: Final = 16 << 20
+ACCEPTED: Final = "`http://127.0.0.1:9838`, `https://gpu17.example:9838` or `unix:/run/heatsoak.sock`"
+_NOT_IN_A_HOST: Final = re.compile(r"[\x00-\x20\x7f-\xa0<>\"\\^`{|}]")
 _ANYWHERE: Final = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - told apart, not listened on
 
 
@@ -74,14 +78,14 @@ def url_of(settings: Settings) -> str:
     """Return where the agent of these settings answers on this machine; the first address counts.
 
     Raises:
-        NoAnswerError: the kernel chose the port, so that nobody knows it.
+        ConfigError: the kernel chose the port, so that nobody knows it.
     """
     text = settings.web.listen[0]
     address = parse_listen(text)
     if address.path:
         return f"unix:{address.path}"
     if address.port == 0:
-        raise NoAnswerError(f"web.listen is {text!r}: the kernel chose the port; name it with --url")
+        raise ConfigError([f"web.listen is {text!r}: the kernel chose the port; right would be --url, as {ACCEPTED}"])
     host = _ANYWHERE.get(address.host, address.host)
     return f"http://[{host}]:{address.port}" if ":" in host else f"http://{host}:{address.port}"
 
@@ -90,15 +94,16 @@ def fetch(url: str, timeout_s: float, ca_file: Path | None = None) -> Status:
     """Return what the agent at ``url`` says; ``unix:/path`` names a socket, user and password may stand in it.
 
     Raises:
+        ConfigError: ``url`` is no URL of an agent, or ``ca_file`` holds no certificates.
         NoAnswerError: nothing answers there in time, or it is no agent.
     """
     shown = _without_password(url)
+    connection, headers = _connection_to(url, timeout_s, ca_file)
     try:
-        data = _get(url, timeout_s, ca_file)
+        data = _get(connection, headers)
     except (OSError, http.client.HTTPException, ValueError) as error:
-        reason = str(error) or type(error).__name__
         raise NoAnswerError(
-            f"no agent answers at {shown} ({reason}); is heatsoak running, is the URL right?"
+            f"no agent answers at {shown} ({reason_of(error)}); is heatsoak running, is the URL right?"
         ) from error
     try:
         return msgspec.json.decode(data, type=Status)
@@ -106,10 +111,9 @@ def fetch(url: str, timeout_s: float, ca_file: Path | None = None) -> Status:
         raise NoAnswerError(f"what answers at {shown} is no agent of this version: {error}") from error
 
 
-def _get(url: str, timeout_s: float, ca_file: Path | None) -> bytes:
-    connection, headers = _connect(url, timeout_s, ca_file)
+def _get(connection: http.client.HTTPConnection, headers: Mapping[str, str]) -> bytes:
     try:
-        connection.request("GET", PATH, headers=headers)
+        connection.request("GET", PATH, headers=dict(headers))
         response = connection.getresponse()
         data = response.read(MOST_BYTES)
     finally:
@@ -119,20 +123,39 @@ def _get(url: str, timeout_s: float, ca_file: Path | None) -> bytes:
     return data
 
 
-def _connect(url: str, timeout_s: float, ca_file: Path | None) -> tuple[http.client.HTTPConnection, dict[str, str]]:
-    if url.startswith("unix:"):
+def _connection_to(
+    url: str, timeout_s: float, ca_file: Path | None
+) -> tuple[http.client.HTTPConnection, Mapping[str, str]]:
+    """Return a connection that is not open yet, and the headers that go with each request."""
+    if ca_file is not None and not url.startswith("https:"):
+        raise ConfigError([f"--ca-file {ca_file}: {_without_password(url)!r} is not spoken to by TLS; leave it out"])
+    if url.startswith("unix:/"):
         return _UnixConnection(url.removeprefix("unix:"), timeout_s), {}
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"{parts.scheme!r} is no scheme of ours; it must be http://, https:// or unix:")
+    parts, host, port = _parts_of(url)
     headers = {}
     if parts.username is not None:
         user = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
         headers["Authorization"] = "Basic " + base64.b64encode(user.encode()).decode()
     if parts.scheme == "http":
-        return http.client.HTTPConnection(parts.hostname, parts.port, timeout=timeout_s), headers
-    context = ssl.create_default_context(cafile=str(ca_file) if ca_file else None)
-    return http.client.HTTPSConnection(parts.hostname, parts.port, timeout=timeout_s, context=context), headers
+        return http.client.HTTPConnection(host, port, timeout=timeout_s), headers
+    try:
+        context = ssl.create_default_context(cafile=str(ca_file) if ca_file else None)
+    except OSError as error:
+        wanted = "right would be a file of certificates in PEM form"
+        raise ConfigError([f"--ca-file {ca_file}: cannot be used ({reason_of(error)}); {wanted}"]) from error
+    return http.client.HTTPSConnection(host, port, timeout=timeout_s, context=context), headers
+
+
+def _parts_of(url: str) -> tuple[SplitResult, str, int | None]:
+    """Return a URL's parts, its host and its port, None where it names none."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host = None
+    if not host or parts.scheme not in ("http", "https") or port == 0 or _NOT_IN_A_HOST.search(host):
+        raise ConfigError([f"{_without_password(url)!r} is no URL of an agent; right would be {ACCEPTED}"])
+    return parts, host, port
 
 
 class _UnixConnection(http.client.HTTPConnection):

@@ -56,6 +56,12 @@ def test_without_a_service_manager_nothing_is_sent_and_nothing_fails() -> None:
         notifier.alive()
 
 
+def test_a_speed_without_a_recording_is_refused() -> None:
+    """Real cards are read at their own pace."""
+    result = CliRunner().invoke(heatsoak.cli, ["run", "--speed", "5"])
+    assert (result.exit_code, "--speed: without effect" in result.output) == (2, True)
+
+
 def test_every_command_of_the_table_can_be_loaded() -> None:
     """Each lazily named command exists and has its help."""
     names = heatsoak.cli.list_commands(click.Context(heatsoak.cli))

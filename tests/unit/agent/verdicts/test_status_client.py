@@ -9,10 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from agent.config.settings import Settings, WebSettings
+from agent.errors import ConfigError
 from agent.invocation import Invocation
 from agent.verdicts.check import check
 from agent.verdicts.status_client import PATH, NoAnswerError, fetch, url_of
@@ -79,7 +83,7 @@ def test_the_agent_is_found_by_where_it_listens(listen: str, url: str) -> None:
 
 def test_a_port_that_the_kernel_chose_must_be_named() -> None:
     """Nobody can guess it."""
-    with pytest.raises(NoAnswerError, match="--url"):
+    with pytest.raises(ConfigError, match="--url"):
         url_of(Settings(web=WebSettings(listen=("127.0.0.1:0",))))
 
 
@@ -116,11 +120,47 @@ def test_what_is_no_agent_is_told(body: bytes) -> None:
         fetch(url, 5.0)
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1:1", "unix:/nowhere/socket", "ftp://127.0.0.1", "127.0.0.1:9838", ""])
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1", "unix:/nowhere/socket"])
 def test_no_answer_says_where_nobody_answered(url: str) -> None:
-    """A closed port, a missing socket, nonsense."""
+    """A closed port, a missing socket."""
     with pytest.raises(NoAnswerError, match="no agent answers at"):
         fetch(url, 0.5)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("banana", "", "ftp://127.0.0.1", "127.0.0.1:9838", "http://", "http:///x", "http://[::1", "http://host:port"),
+        *("http://host:0", "http://host:70000", "http://a b/", "http://a\x01b", "unix:", "unix:relative", "http:/host"),
+        *("http:host:9838", "https://nagios:secret@", "http://<host>"),
+    ],
+)
+def test_what_is_no_url_is_wrong_usage(url: str) -> None:
+    """It is not the agent that is missing: one line with what is wrong and an example, never a password."""
+    with pytest.raises(ConfigError, match="right would be `http://127") as told:
+        fetch(url, 0.5)
+    assert told.value.exit_code == 2
+    assert len(told.value.faults) == 1
+    assert "secret" not in str(told.value)
+
+
+@given(st.text(max_size=40).map("http://127.0.0.1:{}".format) | st.text(max_size=40))
+@settings(max_examples=200, deadline=None)
+def test_any_text_is_a_url_or_wrong_usage(url: str) -> None:
+    """Never a traceback."""
+    with pytest.raises((ConfigError, NoAnswerError)) as told:
+        fetch(url, 0.001)
+    assert "\n" not in str(told.value)
+
+
+def test_certificates_to_trust_must_be_some_and_be_of_use(tmp_path: Path) -> None:
+    """An option that is ignored would leave someone believing that it was heeded."""
+    (tmp_path / "ca").write_text("no certificate")
+    with pytest.raises(ConfigError, match="right would be a file of certificates in PEM form"):
+        fetch("https://127.0.0.1:1", 0.5, tmp_path / "ca")
+    for url in ("http://127.0.0.1:1", "unix:/run/x"):
+        with pytest.raises(ConfigError, match="not spoken to by TLS"):
+            fetch(url, 0.5, tmp_path / "ca")
 
 
 def test_a_server_error_is_no_answer() -> None:
@@ -174,3 +214,22 @@ def test_without_an_agent_each_style_says_so() -> None:
     assert npd.output == "no agent answers\n"
     assert isinstance(plain.exception, NoAnswerError)
     assert plain.exception.exit_code == 11
+
+
+def test_wrong_usage_is_unknown_to_monitors_and_2_to_people() -> None:
+    """2 would be critical to Nagios: nothing is known of the cards."""
+    nagios, npd, plain = (run("--url", "banana", *style) for style in (("--nagios",), ("--npd",), ()))
+    assert (nagios.return_value, npd.return_value) == (3, 2)
+    assert nagios.output.startswith("HEATSOAK UNKNOWN - 'banana' is no URL")
+    assert npd.output == "wrong URL or configuration\n"
+    assert isinstance(plain.exception, ConfigError)
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--nagios", "--npd"), ("--nagios", "--allow-unknown"), ("--npd", "--allow-unknown")]
+)
+def test_options_without_effect_are_refused(arguments: tuple[str, ...]) -> None:
+    """Two styles at once, a code that the style does not use."""
+    result = run("--url", "http://127.0.0.1:1", *arguments)
+    assert isinstance(result.exception, click.UsageError)
+    assert arguments[1] in str(result.exception.message)
