@@ -8,6 +8,11 @@ EXIT_UNKNOWN_CARD = 11
 EXIT_INTERNAL = 70
 
 
+def reason_of(error: Exception) -> str:
+    """Return what ``error`` says went wrong; of a file error without the path, which the message around it names."""
+    return (error.strerror if isinstance(error, OSError) else "") or str(error) or type(error).__name__
+
+
 class HeatsoakError(Exception):
     """Root of all foreseeable errors; ``exit_code`` is what a command ends with."""
 

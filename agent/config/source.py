@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from agent.errors import ConfigError
+from agent.errors import ConfigError, reason_of
 from agent.model.text import clean_label
 
 if sys.version_info >= (3, 11):
@@ -65,8 +65,7 @@ def _read(shown: str, path: Path) -> bytes:
     except FileNotFoundError:
         raise
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise ConfigError([f"{shown}: cannot be read ({reason}); must be a readable TOML file"]) from error
+        raise ConfigError([f"{shown}: cannot be read ({reason_of(error)}); must be a readable TOML file"]) from error
     if len(data) > SIZE_LIMIT_BYTES:
         raise ConfigError([f"{shown}: larger than {SIZE_LIMIT_BYTES} bytes; must be a TOML file of settings"])
     return data

@@ -9,7 +9,7 @@ import zipfile
 from pathlib import Path
 from typing import Final
 
-from agent.errors import HeatsoakError
+from agent.errors import HeatsoakError, reason_of
 
 _MAIN: Final = "import runpy\n\nrunpy.run_module('workloads', run_name='__main__', alter_sys=True)\n"
 _PACKAGE: Final = "workloads"
@@ -47,7 +47,7 @@ def make_package(source: Path, directory: Path) -> Path:
             directory.mkdir(parents=True, exist_ok=True)
             _write(path, content)
     except OSError as error:
-        raise PackageError(f"cannot pack {source} into {directory}: {error}") from error
+        raise PackageError(f"cannot pack {source} into {directory}: {reason_of(error)}") from error
     return path
 
 

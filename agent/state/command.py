@@ -15,7 +15,7 @@ import msgspec
 
 from agent.clock import SystemClock
 from agent.control import ask
-from agent.errors import StateError
+from agent.errors import StateError, reason_of
 from agent.invocation import Invocation
 from agent.model.reference import Reference, current_reference
 from agent.model.state import ExpectedCard
@@ -99,7 +99,8 @@ def take_in(invocation: Invocation, file: Path) -> None:
     try:
         text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise StateError(f"{file}: cannot be read ({error}); right is a file that `reference export` wrote") from error
+        wanted = "right is a file that `reference export` wrote"
+        raise StateError(f"{file}: cannot be read ({reason_of(error)}); {wanted}") from error
     answer = _change(invocation, {"command": IMPORT, "document": text, "where": str(file)})
     click.echo(f"{answer['references']} references imported: {', '.join(answer['uuids'])}")
 

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 import structlog
 
 from agent.clock import Clock
-from agent.errors import StateError
+from agent.errors import StateError, reason_of
 from agent.model.probe import ProbeRecord
 from agent.model.reference import Reference
 from agent.model.snapshot import CardIdentity
@@ -158,13 +158,13 @@ class Store:
         except StateError:
             raise
         except (sqlite3.Error, OSError, NewerFileError) as error:
-            self._note(trouble_of(error, self.path), f"{self.path}: {error}")
+            self._note(trouble_of(error, self.path), f"{self.path}: {reason_of(error)}")
             return
         try:
             merge(memory, file)
         except sqlite3.Error as error:
             file.close()
-            self._note(trouble_of(error, self.path), f"{self.path}: {error}")
+            self._note(trouble_of(error, self.path), f"{self.path}: {reason_of(error)}")
             return
         memory.close()
         self._connection = file
@@ -223,7 +223,7 @@ class Store:
         """
         if self._trouble is not None or isinstance(error, _OUR_FAULTS):
             raise error
-        self._note(trouble_of(error, self.path), f"{self.path}: {error}")
+        self._note(trouble_of(error, self.path), f"{self.path}: {reason_of(error)}")
         self._connection.close()
         self._connection = copy_of(self.path)
         self._tried_s = self._clock.monotonic_s()

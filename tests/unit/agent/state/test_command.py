@@ -87,6 +87,24 @@ def test_files_that_cannot_be_read_or_written_are_named(state: Path) -> None:
         heatsoak(state, "reference", "export", str(state / "no" / "such" / "folder"))
 
 
+@pytest.mark.parametrize("command", [("reference", "import"), ("reference", "export")])
+def test_a_files_path_stands_in_its_error_once(state: Path, command: tuple[str, ...]) -> None:
+    """The system's own words carry it too."""
+    for path in (state, state / "no" / "file"):
+        with pytest.raises(StateError) as told:
+            heatsoak(state, *command, str(path))
+        assert str(told.value).startswith(f"{path}: cannot be ")
+        assert str(told.value).count(str(path)) == 1
+
+
+def test_a_state_that_cannot_be_used_is_named_once(tmp_path: Path) -> None:
+    """As with a folder that is a file."""
+    (tmp_path / "file").write_text("")
+    store = Store.open(tmp_path / "file" / "state", FakeClock())
+    assert store.health.detail.count(str(tmp_path)) == 1
+    store.close()
+
+
 def test_inventory_shows_and_forgets_without_an_agent(state: Path) -> None:
     """A card is forgotten by index or UUID; accepting needs an agent that sees."""
     assert "0  GPU-a  0000:1b:00.0  NVIDIA H200  serial 17" in heatsoak(state, "inventory", "show").output
