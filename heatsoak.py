@@ -54,6 +54,7 @@ _COMMANDS: Final = {
     "check": ("agent.verdicts.check:check", "One line per card from the running agent; exit code for scripts."),
     "doctor": ("agent.doctor.command:doctor", "What stands between this machine and numbers that can be trusted."),
     "probe": ("agent.probes.command:probe", "Run one probe now, or --quick to judge the idle cards."),
+    "bench": ("agent.bench.command:bench", "Measure a card so that figures compare across machines, images, clouds."),
     "record": ("agent.nvml.command:record", "Save what the cards say to a file, to be played with run --replay."),
     "pause": ("agent.operator:pause", "Let go of cards: for a reset, MIG mode, a driver upgrade."),
     "resume": ("agent.operator:resume", "Take paused cards up again."),

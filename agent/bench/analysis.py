@@ -281,9 +281,12 @@ def savings(result: BenchResult) -> tuple[Saving, ...]:
     if growth and reserved and growth.device_used_bytes and reserved.device_used_bytes:
         name = "growth against reserving all, of the card's memory"
         found.append(Saving(name, reserved.device_used_bytes, growth.device_used_bytes))
-    for half in (uses.get(f"memory/{dtype}") for dtype in ("bf16", "fp16")):
-        if half and full and half.shape == full.shape:
-            found.append(Saving(f"{half.dtype} against fp32, peak at {half.shape}", full.peak_bytes, half.peak_bytes))
+    halves = [uses.get(f"memory/{dtype}") for dtype in ("bf16", "fp16")]
+    found += [
+        Saving(f"{half.dtype} against fp32, peak at {half.shape}", full.peak_bytes, half.peak_bytes)
+        for half in halves
+        if half and full and half.shape == full.shape
+    ]
     return tuple(found)
 
 

@@ -247,6 +247,31 @@ def eat(_spec: dict[str, Any]) -> None:
         eaten.append(b"x" * (8 << 20))
 
 
+def bench(spec: dict[str, Any]) -> None:
+    """Train on a card that holds 300 images of 16 bits: more are slower to reach, then out of memory."""
+    hello(spec)
+    time.sleep(0.2)
+    for index, request in enumerate(spec["requests"]):
+        batch, dtype = request.get("batch") or 64, request.get("dtype", "")
+        replicas, size = spec.get("replicas", 1), request.get("size") or 224
+        capacity = 300 // (2 if dtype in ("tf32", "fp32") else 1)
+        shape = f"{batch}x{size}x{size}x3"
+        if request["probe"] not in ("resnet50", "vgg16"):
+            result(index, request, 0.05)
+        elif batch > capacity:
+            failed = {"status": "error", "reason": "oom:805306368", "value": None, "unit": "", "timing": None}
+            result(index, request, 0.0, shape=shape, **failed)
+        else:
+            rate = 2000.0 * batch / (batch + 16)
+            result(
+                index, request, 0.05, shape=shape, mode=request.get("mode", "graph"),
+                value=rate * replicas * (0.98 if replicas > 1 else 1.0), allocator_peak_bytes=batch * 10**8,
+                figures={"replicas": replicas, "accumulate": request.get("options", {}).get("accumulate", 1)},
+                series={"step_s": [batch / rate] * int(request.get("options", {}).get("steps", 0))},
+            )  # fmt: skip
+    emit("done", cpu_s=0.5, host_peak_bytes=1000)
+
+
 def third_slow(spec: dict[str, Any]) -> None:
     """Measure a third of the usual on the card whose UUID ends in 3."""
     share = 6.7 / 19.2 if spec["gpu_uuid"].endswith("3") else 1.0
@@ -261,7 +286,7 @@ BEHAVIOURS = {
     for function in (
         well, hang, hang_deaf, long, slow, abort, kill, exit_137, double_fork, grandchild, noise, no_result, silent,
         half_line, half_line_crash, nan, invalid_utf8, long_line, unknown_reason, old_protocol, wrong_uuid, on_cpu,
-        first_only, no_tensorflow, show_and_fail, slow_tail, out_of_memory, eat, third_slow,
+        first_only, no_tensorflow, show_and_fail, slow_tail, out_of_memory, eat, third_slow, bench,
     )
 }  # fmt: skip
 

@@ -1,0 +1,316 @@
+"""``heatsoak bench``: figures of one machine that can be compared with those of another."""
+
+import contextlib
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from importlib import metadata
+from pathlib import Path
+from typing import Final, Literal
+
+import click
+import msgspec
+from rich.console import Console
+
+from agent import logs
+from agent.bench import smoke, tf_cnn
+from agent.bench.environment import default_label, differences, machine_of, masked, with_software
+from agent.bench.model import SCHEMA_VERSION, BenchResult, Extent, Step
+from agent.bench.plan import PlannedStep, plan
+from agent.bench.progress import Reporter
+from agent.bench.runner import Lab, OtherMachineError, StoppedError, pending, run_plan
+from agent.bench.store import load, save
+from agent.bench.summary import show
+from agent.clock import SystemClock
+from agent.config.settings import Settings
+from agent.errors import EXIT_BAD_CARD, EXIT_OK, EXIT_UNKNOWN_CARD, ConfigError
+from agent.invocation import Invocation
+from agent.model.plain import plain
+from agent.model.probe import DeviceKind, ProbeRecord
+from agent.model.snapshot import Card
+from agent.nvml.client import ReaderClient
+from agent.probes.job import Setup
+from agent.probes.quick import side_by_side
+from agent.probes.session import ProbeSession
+from agent.size import size_bytes
+
+DEFAULT_FILE: Final = Path("heatsoak-bench.json")
+READY_S: Final = 10.0
+"""How long to wait for the driver and for cards to be seen at rest."""
+LOOK_S: Final = 0.2
+
+Format = Literal["table", "json", "tf_cnn"]
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """What was asked for on the command line."""
+
+    extent: Literal["quick", "full"]
+    output: Path | None
+    device: DeviceKind
+    gpus: tuple[str, ...]
+    label: str
+    memory_limit_bytes: int
+    article: bool
+    resume: bool
+    force: bool
+    form: Format
+
+    @property
+    def path(self) -> Path:
+        """Where the result goes."""
+        return self.output or DEFAULT_FILE
+
+
+@click.command()
+@click.option("--quick", is_flag=True, help="About five minutes on a fast card; the default.")
+@click.option("--full", is_flag=True, help="Every precision, batch and resolution: about an hour.")
+@click.option("--smoke", "smoking", is_flag=True, help="Only: does TensorFlow really use this card? Under a minute.")
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+              help=f"Result file. Default: {DEFAULT_FILE}; none with --smoke.")  # fmt: skip
+@click.option("--resume", is_flag=True, help="Go on with the result file where it stopped.")
+@click.option("--gpu", "gpus", multiple=True, help="Index or UUID of a card; may be repeated. Default: all cards.")
+@click.option("--device", type=click.Choice(["gpu", "cpu"]), help="Default: probe.device of the configuration.")
+@click.option(
+    "--label", default="", help="What to call this result. Default: the card's name and TensorFlow's version."
+)
+@click.option("--memory-limit", "memory_limit_bytes", type=size_bytes, default=None, metavar="SIZE",
+              help="Play a smaller card, as 16GiB.")  # fmt: skip
+@click.option(
+    "--method", type=click.Choice(["article"]), help="Measure a Keras model in an eager loop beside our step."
+)
+@click.option("--format", "form", type=click.Choice(["table", "json", "tf_cnn"]), default="table", show_default=True)
+@click.option("--force", is_flag=True, help="Measure on cards that are in use too.")
+@click.pass_obj
+def bench(
+    invocation: Invocation,
+    *,
+    quick: bool,
+    full: bool,
+    smoking: bool,
+    output: Path | None,
+    resume: bool,
+    gpus: tuple[str, ...],
+    device: DeviceKind | None,
+    label: str,
+    memory_limit_bytes: int | None,
+    method: str | None,
+    form: Format,
+    force: bool,
+) -> int:
+    """Measure a card, or the CPU, so that the figures compare across machines, images and clouds.
+
+    The result file is saved after every step; --resume goes on with it. Exit codes: 0 done, or with --smoke: yes;
+    10 a card computed wrong or was lost; 11 a card could not be used, the cause is said; 2 usage, or a file that is
+    there already or belongs to another machine; 130 and 143 interrupted.
+
+    \f
+    Raises:
+        click.UsageError: More than one of --quick, --full and --smoke was given.
+    """  # noqa: D301 - click ends its help at the form feed
+    if quick + full + smoking > 1:
+        given = " ".join(name for name, on in (("--quick", quick), ("--full", full), ("--smoke", smoking)) if on)
+        raise click.UsageError(f"{given}: give one of them")
+    settings = invocation.settings()
+    logs.configure(msgspec.structs.replace(settings.log, level="critical"), invocation.environ, sys.stderr)
+    order = Order(
+        extent="full" if full else "quick", output=output, device=device or settings.probe.device, gpus=gpus,
+        label=label, memory_limit_bytes=memory_limit_bytes or 0, article=method == "article", resume=resume,
+        force=force, form=form,
+    )  # fmt: skip
+    return _smoke(invocation, settings, order) if smoking else _bench(invocation, settings, order)
+
+
+def _bench(invocation: Invocation, settings: Settings, order: Order) -> int:
+    stored = _stored(order)
+    with _session(settings, order.device) as session:
+        cards = _cards(session, order)
+        if order.device == "gpu" and not cards:
+            raise ConfigError([_no_card(session)])
+        result = _begun(invocation, settings, session, cards, order, stored)
+        steps = plan(
+            order.extent, order.device, len(cards), article=order.article, data_dir=settings.pipeline.data_dir,
+            memory_limit_bytes=order.memory_limit_bytes,
+        )  # fmt: skip
+        _save(result, order.path)
+        lab = Lab(
+            session, cards, SystemClock(), force=order.force, memory_limit_bytes=order.memory_limit_bytes
+        )  # fmt: skip
+        code, result = _carry_out(result, steps, lab, order)
+    if code in (EXIT_OK, EXIT_BAD_CARD):
+        _print(result, order.form)
+    return code
+
+
+def _stored(order: Order) -> BenchResult | None:
+    """Return the result to go on with; None where a new one is to be made."""
+    if not order.path.exists():
+        return None
+    if not order.resume:
+        raise ConfigError([f"{order.path}: is there already; name another file with -o, or go on with it by --resume"])
+    return load(order.path)
+
+
+def _begun(
+    invocation: Invocation,
+    settings: Settings,
+    session: ProbeSession,
+    cards: tuple[Card, ...],
+    order: Order,
+    stored: BenchResult | None,
+) -> BenchResult:
+    """Return the result to add steps to: a new one, or the stored one where it was made here."""
+    machine = machine_of(order.device, cards, session.nvml, settings, invocation.environ)
+    if stored is None:
+        return BenchResult(
+            schema_version=SCHEMA_VERSION, heatsoak=_version(), label=order.label, extent=order.extent,
+            started_wall_s=SystemClock().wall_s(), machine=machine, memory_limit_bytes=order.memory_limit_bytes,
+        )  # fmt: skip
+    faults = differences(stored, machine, order.memory_limit_bytes)
+    if stored.extent != order.extent:
+        faults.append(f"extent: {stored.extent} in the file, {order.extent} now")
+    if faults:
+        raise OtherMachineError("\n".join(f"{order.path}: {fault}" for fault in faults))
+    return msgspec.structs.replace(stored, label=order.label or stored.label, complete=False)
+
+
+def _carry_out(result: BenchResult, steps: tuple[PlannedStep, ...], lab: Lab, order: Order) -> tuple[int, BenchResult]:
+    """Measure in a thread, so that a signal is noticed at once and ends what runs in good order."""
+    ahead = pending(result, steps)
+    reporter = Reporter(ahead, len(steps) - len(ahead), Console(stderr=True), SystemClock())
+    try:
+        with reporter.shown(), _signals() as noted:
+            work = lambda: run_plan(result, steps, lab, order.path, reporter.step, reporter.event)  # noqa: E731
+            result = _watched(work, noted, lab.stop)
+            reporter.finish()
+    except StoppedError as stopped:
+        held = len(load(order.path).steps)
+        click.echo(f"heatsoak: {'interrupted in ' if noted else ''}{stopped}", err=True)
+        click.echo(
+            f"heatsoak: {order.path} holds {held} of {len(steps)} steps; the same command with --resume goes on",
+            err=True,
+        )
+        return (128 + noted[0] if noted else _code_of(stopped.record)), result
+    except OSError as error:
+        raise ConfigError([f"{order.path}: cannot be written: {error}; it holds what was saved before"]) from error
+    return _code_of_all(result), result
+
+
+def _watched(work: Callable[[], BenchResult], noted: list[int], stop: Callable[[], None]) -> BenchResult:
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        future = pool.submit(work)
+        while not future.done():
+            wait([future], timeout=LOOK_S)
+            if noted:
+                stop()
+        return future.result()
+
+
+@contextlib.contextmanager
+def _signals() -> Iterator[list[int]]:
+    """Note SIGINT and SIGTERM while the body runs, instead of dying of them."""
+    noted: list[int] = []
+    handlers = {
+        number: signal.signal(number, lambda number, _frame: noted.append(number))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield noted
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def _smoke(invocation: Invocation, settings: Settings, order: Order) -> int:
+    if order.output is not None and order.output.exists():
+        raise ConfigError([f"{order.output}: is there already; name another file with -o"])
+    with _session(settings, order.device) as session:
+        cards = _cards(session, order)
+        if order.device == "gpu" and not cards:
+            click.echo(f"no: {_no_card(session)}")
+            return EXIT_UNKNOWN_CARD
+        at_once = side_by_side(settings.probe, max(1, len(cards)))
+        setup = Setup(memory_limit_bytes=order.memory_limit_bytes)
+        records = smoke.ask(session, cards, at_once, force=order.force, setup=setup)
+        result = _begun(invocation, settings, session, cards, order, None)
+    names = [card.identity.name for card in cards] or [""]
+    answers = [smoke.answer_of(own, name) for own, name in zip(records, names, strict=True)]
+    result = _smoke_result(result, records)
+    if order.output is not None:
+        _save(result, order.output)
+    if order.form == "table":
+        click.echo(smoke.text(answers))
+    else:
+        _print(result, order.form)
+    return smoke.exit_code(answers)
+
+
+def _smoke_result(result: BenchResult, records: tuple[tuple[ProbeRecord, ...], ...]) -> BenchResult:
+    extent: Extent = "smoke"
+    machine = with_software(result.machine, records[0][0].environment)
+    steps = tuple(
+        Step(name=f"smoke/{at}", records=tuple(map(masked, own)), memory_limit_bytes=result.memory_limit_bytes)
+        for at, own in enumerate(records)
+    )
+    label = result.label or default_label(machine)
+    return msgspec.structs.replace(result, extent=extent, machine=machine, steps=steps, complete=True, label=label)
+
+
+def _cards(session: ProbeSession, order: Order) -> tuple[Card, ...]:
+    return session.choose(order.gpus, READY_S) if order.device == "gpu" else ()
+
+
+def _no_card(session: ProbeSession) -> str:
+    trouble = f" ({session.nvml.error}: {session.nvml.advice})" if session.nvml.error else ""
+    return f"no card is known here{trouble}; heatsoak doctor looks for the cause, --device cpu measures the CPU"
+
+
+def _code_of_all(result: BenchResult) -> int:
+    records = [record for step in result.steps for record in step.records]
+    return EXIT_BAD_CARD if any(record.result.status == "wrong_answer" for record in records) else EXIT_OK
+
+
+def _code_of(record: ProbeRecord) -> int:
+    return EXIT_BAD_CARD if record.result.reason == "gpu_lost" else EXIT_UNKNOWN_CARD
+
+
+def _print(result: BenchResult, form: Format) -> None:
+    if form == "table":
+        show(result, Console())
+    elif form == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(result, enc_hook=plain), indent=1))
+    else:
+        point = tf_cnn.chosen(result)
+        if point is None:
+            raise ConfigError([f"{result.label}: holds no series of single steps, which --format tf_cnn is made from"])
+        click.echo("\n".join(tf_cnn.lines(point, result.machine.tensorflow)))
+
+
+def _save(result: BenchResult, path: Path) -> None:
+    try:
+        save(result, path)
+    except OSError as error:
+        raise ConfigError([f"{path}: cannot be written: {error.strerror}; name another file with -o"]) from error
+
+
+@contextlib.contextmanager
+def _session(settings: Settings, kind: DeviceKind) -> Iterator[ProbeSession]:
+    """Open a session with compilation caches of its own, so that first steps are as cold in each benchmark."""
+    clock = SystemClock()
+    source = ReaderClient(settings.nvml, clock) if kind == "gpu" and settings.nvml.enabled else None
+    with tempfile.TemporaryDirectory(prefix="heatsoak-bench-") as directory:
+        session = ProbeSession(settings.probe, source, clock, Path(directory))
+        session.start()
+        try:
+            yield session
+        finally:
+            session.close()
+
+
+def _version() -> str:
+    try:
+        return metadata.version("heatsoak")
+    except metadata.PackageNotFoundError:
+        return "unknown"

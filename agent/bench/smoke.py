@@ -1,0 +1,122 @@
+"""``heatsoak bench --smoke``: does TensorFlow really use this card? The answer in a minute, with the cause if not."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+
+from agent.errors import EXIT_BAD_CARD, EXIT_OK, EXIT_UNKNOWN_CARD
+from agent.model.probe import DeviceKind, ProbeRecord, ProbeRequest
+from agent.model.snapshot import Card
+from agent.model.vocabulary import PROBE_REASONS
+from agent.probes.job import Setup
+from agent.probes.session import ProbeSession
+from agent.probes.show import value_text
+
+WITHIN_S: Final = 50.0
+STEPS: Final = 20
+_REQUESTS: Final[MappingProxyType[DeviceKind, tuple[ProbeRequest, ...]]] = MappingProxyType(
+    {
+        "gpu": (
+            ProbeRequest("matmul", "fp32", 2048, seconds=0.5),
+            ProbeRequest("resnet50", "fp32", 64, 16, seconds=0.5, options={"steps": STEPS}),
+        ),
+        "cpu": (
+            ProbeRequest("matmul", "fp32", 512, seconds=0.2),
+            ProbeRequest("resnet50", "fp32", 32, 2, seconds=0.2, options={"steps": STEPS}),
+        ),
+    }
+)
+NEXT_ACTIONS: Final = MappingProxyType(
+    {
+        "tensorflow_missing": "pip install 'heatsoak[gpu]', or name an interpreter with TensorFlow in probe.python",
+        "not_a_gpu_build": "install a TensorFlow with CUDA: pip install 'tensorflow[and-cuda]'",
+        "missing_library": "add its folder to LD_LIBRARY_PATH, or install it: pip install 'tensorflow[and-cuda]'",
+        "driver_too_old": "upgrade the driver, or install a TensorFlow built with an older CUDA",
+        "compute_capability": "install a TensorFlow whose build knows this card",
+        "no_gpu": "see CUDA_VISIBLE_DEVICES and which cards the container was given; heatsoak doctor looks further",
+        "cuda_init_failed": "heatsoak doctor; reload the driver, or reboot, where it was just upgraded",
+        "ran_on_cpu": "heatsoak doctor names what TensorFlow misses",
+        "wrong_device": "check CUDA_DEVICE_ORDER and what remaps cards in this container",
+        "interpreter_missing": "correct probe.python (HEATSOAK_PROBE_PYTHON)",
+        "oom": "end what holds the card's memory, and try again",
+        "oom_killed": "give the host or the container more memory",
+        "host_memory": "give the host or the container more memory, or lower probe.host_memory_mib",
+        "foreign_process": "wait until the card is free, or add --force",
+        "memory_in_use": "wait until the card is free, or add --force",
+        "busy": "wait until the card is free, or add --force",
+        "mig_mode": "MIG slices are not benchmarked: nvidia-smi -i GPU -mig 0",
+        "compute_mode": "nvidia-smi -i GPU -c DEFAULT",
+        "exact_mismatch": "take the card out of service: it computes wrong",
+        "bound_exceeded": "take the card out of service: it computes wrong",
+        "not_finite": "take the card out of service: it computes wrong",
+    }
+)
+"""What to do about a reason; heatsoak doctor for all others."""
+ELSE_ACTION: Final = "heatsoak doctor"
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What is known of one device after its child."""
+
+    device: str
+    uses: bool
+    wrong: bool
+    """Whether the card computed wrong or was lost."""
+    found: str
+    next_action: str = ""
+
+
+def ask(
+    session: ProbeSession,
+    cards: Sequence[Card],
+    at_once: int,
+    *,
+    force: bool,
+    setup: Setup,
+) -> tuple[tuple[ProbeRecord, ...], ...]:
+    """Return the records of a short child on each card, ``at_once`` side by side; on the CPU where there are none."""
+    uuids: list[str | None] = [card.identity.uuid for card in cards] or [None]
+    requests = _REQUESTS["gpu" if cards else "cpu"]
+
+    def measure(uuid: str | None) -> tuple[ProbeRecord, ...]:
+        return session.run(requests, uuid, force=force, deadline_s=WITHIN_S, setup=setup, trigger="bench")
+
+    with ThreadPoolExecutor(max_workers=max(1, at_once)) as pool:
+        return tuple(pool.map(measure, uuids))
+
+
+def answer_of(records: Sequence[ProbeRecord], name: str = "") -> Answer:
+    """Return what the records of one device say; ``name`` is the card's."""
+    first = records[0]
+    device = f"gpu {first.gpu} {name}".rstrip() if first.gpu is not None else "cpu"
+    bad = next((record for record in records if record.result.status != "ok"), None)
+    if bad is None:
+        values = "; ".join(f"{record.result.probe} {value_text(record.result)}" for record in records)
+        where = "on the card" if first.gpu is not None else "on the CPU"
+        found = f"TensorFlow {first.environment.tensorflow} computed {where}, and right: {values}"
+        return Answer(device, uses=True, wrong=False, found=found)
+    reason = bad.result.reason.partition(":")[0]
+    meaning = PROBE_REASONS[bad.result.status].get(reason, "")
+    found = f"{bad.result.reason}: {bad.result.detail or meaning}"
+    wrong = bad.result.status == "wrong_answer" or reason == "gpu_lost"
+    return Answer(device, uses=False, wrong=wrong, found=found, next_action=NEXT_ACTIONS.get(reason, ELSE_ACTION))
+
+
+def exit_code(answers: Sequence[Answer]) -> int:
+    """Return 0 where every device is used, 10 where one computed wrong or was lost, else 11."""
+    if any(answer.wrong for answer in answers):
+        return EXIT_BAD_CARD
+    return EXIT_OK if answers and all(answer.uses for answer in answers) else EXIT_UNKNOWN_CARD
+
+
+def text(answers: Sequence[Answer]) -> str:
+    """Return the answers for people, two lines each at most."""
+    lines = []
+    for answer in answers:
+        lines.append(f"{answer.device}: {'yes' if answer.uses else 'no'}: {answer.found}")
+        if answer.next_action:
+            lines.append(f"  -> {answer.next_action}")
+    return "\n".join(lines)

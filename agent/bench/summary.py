@@ -1,0 +1,222 @@
+"""A result for people: tables of what was measured, and what follows from it."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from agent.bench import analysis
+from agent.bench.model import BenchResult, Machine
+from agent.bench.points import Point, points
+from agent.probes.show import table, value_text
+
+_GIB: Final = float(1 << 30)
+_TRAINED: Final = ("resnet50", "vgg16")
+
+
+class Section(msgspec.Struct, frozen=True):
+    """One table, or lines where it has no head."""
+
+    title: str
+    head: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def show(result: BenchResult, console: Console) -> None:
+    """Print a result: framed tables on a terminal, plain aligned columns elsewhere."""
+    for section in sections(result):
+        console.print()
+        console.print(section.title, style="bold", markup=False, highlight=False, soft_wrap=True)
+        if section.rows and console.is_terminal:
+            framed = Table(*section.head)
+            for row in section.rows:
+                framed.add_row(*row)
+            console.print(framed, markup=False)
+        elif section.rows:
+            console.print(table(section.head, section.rows), markup=False, highlight=False, soft_wrap=True)
+        for note in section.notes:
+            console.print(note, markup=False, highlight=False, soft_wrap=True)
+
+
+def sections(result: BenchResult) -> Iterator[Section]:
+    """Yield the parts of the summary that have something to say."""
+    measured = points(result)
+    parts = (
+        _operations(result),
+        _curves(result, measured),
+        _further(measured),
+        _scaling(result, measured),
+        _single_steps(measured),
+        _memory(result),
+        _article(measured),
+        _failures(result),
+    )
+    yield Section(
+        f"{result.label} ({result.extent}{'' if result.complete else ', not complete'})", notes=_where(result)
+    )
+    yield from (part for part in parts if part.rows or part.notes)
+
+
+def _where(result: BenchResult) -> tuple[str, ...]:
+    machine = result.machine
+    software = [
+        f"{name} {version}"
+        for name, version in (
+            ("TensorFlow", machine.tensorflow),
+            ("CUDA", machine.cuda),
+            ("cuDNN", machine.cudnn),
+            ("driver", machine.driver),
+            ("Python", machine.python),
+        )
+        if version
+    ]
+    host = [
+        f"{machine.cpus} CPUs ({machine.cpu or 'model unknown'})",
+        f"{machine.memory_bytes / _GIB:.0f} GiB" if machine.memory_bytes else "",
+        f"hypervisor {machine.hypervisor}" if machine.hypervisor else "",
+        machine.container,
+    ]
+    limit = f"every step under a limit of {result.memory_limit_bytes / _GIB:g} GiB" if result.memory_limit_bytes else ""
+    return tuple(filter(None, (", ".join(software), ", ".join(filter(None, host)), limit, _card_line(machine))))
+
+
+def _card_line(machine: Machine) -> str:
+    if not machine.cards:
+        return ""
+    card = machine.cards[0]
+    memory = f"{card.memory_bytes / _GIB:.0f} GiB" if card.memory_bytes else ""
+    limit = f"{card.power_limit_watts:.0f} W" if card.power_limit_watts else ""
+    parts = [f"{len(machine.cards)} x {card.name}", memory, limit, "MIG" if card.mig_enabled else ""]
+    return ", ".join(filter(None, parts))
+
+
+def _operations(result: BenchResult) -> Section:
+    rows = []
+    for step in result.steps:
+        for record in step.records:
+            answer = record.result
+            if answer.status == "ok" and answer.probe in ("matmul", "bandwidth", "pipeline"):
+                name = " ".join(filter(None, (answer.probe, answer.variant, answer.dtype)))
+                rows.append((name, answer.shape, value_text(answer)))
+    return Section("Operations", ("measured", "shape", "value"), tuple(rows))
+
+
+def _curves(result: BenchResult, measured: Sequence[Point]) -> Section:
+    memory_bytes = analysis.memory_of(result)
+    rows, notes = [], []
+    for curve in analysis.curves(measured):
+        limit_bytes = curve.setting.memory_limit_bytes
+        advice = analysis.recommended(curve, float(limit_bytes) if limit_bytes else memory_bytes)
+        at, best = advice.point, curve.best
+        rows.append(
+            (
+                str(curve.setting), f"{best.images_per_second:,.1f}", str(best.batch), str(advice.knee.batch),
+                str(at.batch), str(curve.largest.batch), _number(at.peak_bytes, 1 / _GIB, " GiB"),
+                _number(analysis.images_per_second_per_gb(at)), _number(analysis.images_per_second_per_watt(at)),
+                _number(at.joules_per_image, 1.0, " J"),
+            )
+        )  # fmt: skip
+        if advice.why not in ("the knee", "the knee; memory was not read"):
+            notes.append(f"{curve.setting}: recommended batch {at.batch}: {advice.why}")
+    head = (
+        "training on one card", "img/s", "at batch", "knee", "recommended", "largest", "peak", "img/s/GB", "img/s/W",
+        "energy/image",
+    )  # fmt: skip
+    if rows:
+        notes.append(
+            "knee: smallest batch with 95 % of the best; peak, per GB, per W and energy at the recommended one"
+        )
+    return Section("Training", head, tuple(rows), tuple(notes))
+
+
+def _further(measured: Sequence[Point]) -> Section:
+    rows = [
+        (_name(point), f"{point.batch} x {point.accumulate}", f"{point.images_per_second:,.1f}")
+        for point in measured
+        if point.accumulate > 1
+    ]
+    return Section("Accumulated gradients", ("training", "batch", "img/s"), tuple(rows))
+
+
+def _scaling(result: BenchResult, measured: Sequence[Point]) -> Section:
+    rows = [
+        (
+            _name(spread.many), str(spread.many.batch), str(spread.many.replicas),
+            f"{spread.many.images_per_second:,.1f}", f"{spread.speed_up:.2f}", f"{spread.efficiency:.3f}",
+        )
+        for spread in analysis.scaling(measured)
+    ]  # fmt: skip
+    head = ("training", "batch a card", "cards", "img/s", "speed-up", "efficiency")
+    return Section("Scaling", head, tuple(rows), result.machine.topology if rows else ())
+
+
+def _single_steps(measured: Sequence[Point]) -> Section:
+    rows = []
+    for point in measured:
+        cold, even = analysis.cold_start(point), analysis.jitter(point)
+        if cold is None or (even is None and point.mode == "graph"):
+            continue
+        jitter = (
+            (f"{1e3 * even.median_s:.2f} ms", f"{even.mad_s / even.median_s:.2%}", f"{even.p99_over_median:.2f}")
+            if even
+            else ("", "", "")
+        )
+        name = f"{_name(point)} batch {point.batch}"
+        steady = f"{1e3 * cold.steady_step_s:.2f} ms"
+        rows.append((name, f"{cold.first_step_s:.1f} s", steady, f"{cold.steps_lost:,.0f}", *jitter))
+    head = ("training", "first step", "steady step", "worth steps", "alone: median", "MAD", "p99/median")
+    return Section("First step and jitter", head, tuple(rows))
+
+
+def _memory(result: BenchResult) -> Section:
+    rows = [
+        (
+            use.step, use.dtype, use.shape, _number(use.peak_bytes, 1 / _GIB, " GiB"),
+            _number(use.device_used_bytes, 1 / _GIB, " GiB"), _number(use.optimizer_added_bytes, 1 / _GIB, " GiB"),
+        )
+        for use in analysis.memory_uses(result)
+    ]  # fmt: skip
+    notes = [f"{saving.name}: {saving.share:.0%} saved" for saving in analysis.savings(result)]
+    head = ("step", "dtype", "shape", "peak", "card in use", "Adam adds")
+    return Section("Memory", head, tuple(rows), tuple(notes))
+
+
+def _article(measured: Sequence[Point]) -> Section:
+    notes = []
+    for theirs in measured:
+        ours = [point for point in measured if not point.variant and _circumstances(point) == _circumstances(theirs)]
+        if theirs.variant == "article" and ours:
+            mine = ours[-1].images_per_second
+            notes.append(
+                f"{_name(theirs)} batch {theirs.batch}: {theirs.images_per_second:,.0f} img/s against {mine:,.0f} of "
+                f"our step, a factor of {mine / theirs.images_per_second:.2f}: the Keras model's layers are called one "
+                "operation at a time from Python, and its batch normalisation is made of several small operations "
+                "instead of one fused one."
+            )
+    return Section("The way of the article: a Keras model in an eager loop", notes=tuple(notes))
+
+
+def _failures(result: BenchResult) -> Section:
+    rows = []
+    for step in result.steps:
+        for record in step.records:
+            answer = record.result
+            if answer.status != "ok":
+                what = " ".join(filter(None, (answer.probe, answer.variant, answer.dtype, answer.shape)))
+                rows.append((step.name, what, f"{answer.status}: {answer.reason}", answer.detail[:80]))
+    return Section("Without a value", ("step", "measurement", "why", "detail"), tuple(rows))
+
+
+def _circumstances(point: Point) -> tuple[str, str, int, int, int]:
+    return point.network, point.dtype, point.size, point.batch, point.replicas
+
+
+def _name(point: Point) -> str:
+    return str(analysis.setting_of(point))
+
+
+def _number(value: float | None, scale: float = 1.0, unit: str = "") -> str:
+    return "" if value is None else f"{value * scale:,.4g}{unit}"

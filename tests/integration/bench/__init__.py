@@ -1,0 +1,1 @@
+"""``heatsoak bench`` as a user calls it."""

@@ -1,0 +1,1 @@
+"""Tests of benchmark results: what is measured, what follows, how results compare."""

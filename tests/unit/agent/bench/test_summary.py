@@ -1,0 +1,76 @@
+"""What people read of a result."""
+
+import io
+
+import msgspec
+from rich.console import Console
+
+from agent.bench.model import BenchResult
+from agent.bench.summary import sections, show
+from tests.unit.agent.bench.results import MACHINE, bench_result, measured, training
+
+GB = 10**9
+STEPS = {
+    "matmul": [measured("matmul", 6.6e14, "flop/s", shape="8192x8192x8192")],
+    "resnet50/bf16/graph": [
+        training(64, 900.0, peak_bytes=8 * GB, watts=300.0, steps_s=[0.07] * 20),
+        training(256, 1000.0, peak_bytes=135 * GB, watts=500.0),
+        training(512, status="error", reason="oom:805306368"),
+    ],
+    "accumulate": [training(64, 950.0, accumulate=4)],
+    "memory/bf16": [measured("memory", 5e9, "byte", shape="64x224x224x3", figures={"optimizer_added_bytes": 2e8})],
+    "scaling/2": [training(256, 1950.0, replicas=2)],
+    "article/ours": [training(32, 1553.0, dtype="tf32")],
+    "article/keras": [training(32, 679.0, dtype="tf32", variant="article")],
+}
+
+
+def page(result: BenchResult, *, terminal: bool = False) -> str:
+    """Return the summary as it is printed."""
+    out = io.StringIO()
+    show(result, Console(file=out, width=60, force_terminal=terminal))
+    return out.getvalue()
+
+
+def test_each_part_that_was_measured_is_there() -> None:
+    """In the order in which people ask."""
+    machine = msgspec.structs.replace(MACHINE, topology=("gpu 0 - gpu 1: 18 NVLinks each",), cpus=16, cpu="Some CPU")
+    text = page(bench_result(STEPS, machine))
+    titles = [section.title for section in sections(bench_result(STEPS, machine))]
+    assert titles == [
+        "test (quick)", "Operations", "Training", "Accumulated gradients", "Scaling", "First step and jitter", "Memory",
+        "The way of the article: a Keras model in an eager loop", "Without a value",
+    ]  # fmt: skip
+    assert "TensorFlow 2.21.0, driver 580.159.04" in text
+    assert "660 TFLOP/s" in text
+    assert "gpu 0 - gpu 1: 18 NVLinks each" in text
+    assert "0.975" in text
+    assert "recommended batch 64: below the knee at 256" in text
+    assert "error: oom:805306368" in text
+
+
+def test_why_the_article_differs_is_one_sentence() -> None:
+    """With both figures and their ratio."""
+    text = page(bench_result(STEPS))
+    (line,) = [line for line in text.splitlines() if "679 img/s" in line]
+    assert "against 1,553 of our step, a factor of 2.29" in line
+    assert "batch normalisation" in line
+
+
+def test_piped_output_is_plain_and_unbroken() -> None:
+    """No frames, no colours, no line cut at the width of a terminal that is not there."""
+    text = page(bench_result(STEPS))
+    assert text.isascii()
+    assert "\x1b" not in text
+    assert max(map(len, text.splitlines())) > 60
+
+
+def test_a_terminal_has_frames() -> None:
+    """Rich draws them."""
+    assert "┃" in page(bench_result(STEPS), terminal=True)
+
+
+def test_an_empty_result_says_where_it_was_made() -> None:
+    """And that it is not complete."""
+    result = msgspec.structs.replace(bench_result({}), complete=False)
+    assert [section.title for section in sections(result)] == ["test (quick, not complete)"]
