@@ -48,8 +48,9 @@ class Point(msgspec.Struct, frozen=True):
 
     @property
     def first_step_s(self) -> float | None:
-        """Seconds of the first call: tracing, choice of algorithms, compilation."""
-        return self.record.result.timing.first_call_s if self.record.result.timing else None
+        """Seconds of the first step: tracing, choice of algorithms, compilation, and the step itself."""
+        timing = self.record.result.timing
+        return timing.first_call_s + self.record.result.figures.get("trace_s", 0.0) if timing else None
 
 
 def points(result: BenchResult) -> tuple[Point, ...]:

@@ -15,7 +15,7 @@ from agent.probes.job import Setup
 from agent.probes.session import ProbeSession
 from agent.probes.show import value_text
 
-WITHIN_S: Final = 50.0
+WITHIN_S: Final = 45.0
 STEPS: Final = 20
 _REQUESTS: Final[MappingProxyType[DeviceKind, tuple[ProbeRequest, ...]]] = MappingProxyType(
     {

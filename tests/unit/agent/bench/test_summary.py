@@ -54,7 +54,27 @@ def test_why_the_article_differs_is_one_sentence() -> None:
     text = page(bench_result(STEPS))
     (line,) = [line for line in text.splitlines() if "679 img/s" in line]
     assert "against 1,553 of our step, a factor of 2.29" in line
-    assert "batch normalisation" in line
+    assert "each operation of each step" in line
+    assert "fused" not in line
+
+
+def test_only_keras_3_is_said_to_lack_the_fused_normalisation() -> None:
+    """Keras 2 uses TensorFlow's kernel."""
+    article = STEPS["article/keras"][0]
+    notes = {"2.9.0": False, "3.12.0": True}
+    for version, said in notes.items():
+        told = msgspec.structs.replace(
+            article, result=msgspec.structs.replace(article.result, notes={"keras": version})
+        )
+        text = page(bench_result({"ours": STEPS["article/ours"], "keras": [told]}))
+        assert ("fused kernel" in text) is said
+
+
+def test_columns_that_nobody_filled_are_left_out() -> None:
+    """A CPU has no watts."""
+    text = page(bench_result({"step": [training(64)]}))
+    assert "recommended" in text
+    assert "energy/image" not in text
 
 
 def test_piped_output_is_plain_and_unbroken() -> None:
