@@ -18,7 +18,7 @@ import tensorflow as tf
 from workloads import images, pipeline
 from workloads.dtypes import FORMATS
 from workloads.resnet import ResNet
-from workloads.training import TrainingStep
+from workloads.step import TrainingStep
 
 _FILES = 512
 
@@ -41,7 +41,7 @@ def main() -> None:
         feed = pipeline.Feed(dataset)
         steps, begun_s = 0, time.monotonic()
         while (elapsed_s := time.monotonic() - begun_s) < arguments.seconds:
-            step.feed(step.images if arguments.feed == "synthetic" else feed.next(), step.labels)
+            step.feed(step.data[0] if arguments.feed == "synthetic" else feed.next(), step.data[1])
             steps += 1
             if steps % 4 == 0:
                 step.finish()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import dataclass, field
 from typing import Callable, Dict, Mapping, Optional, Sequence
 
@@ -100,7 +101,12 @@ class Context:
         return self._allocator("current")
 
     def reset_allocator_peak(self) -> None:
-        """Let the allocator's peak start anew from what is held now."""
+        """Let the allocator's peak start anew from what is still in use.
+
+        Steps and their variables refer to each other, so what the request before held is only given back when
+        it is collected.
+        """
+        gc.collect()
         try:
             tf.config.experimental.reset_memory_stats(self.machine.device[1:])
         except (ValueError, tf.errors.OpError):

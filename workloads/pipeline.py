@@ -25,6 +25,7 @@ import tensorflow as tf
 from workloads import failure, images, training
 from workloads.context import Context
 from workloads.emit import Result
+from workloads.step import TrainingStep
 from workloads.timing import Measurement, Plan, Queue, measure
 from workloads.untyped import Dataset, DataType, Tensor
 
@@ -59,13 +60,13 @@ class Feed:
 class FedStep:
     """Host and device together: each step trains on a batch from the pipeline."""
 
-    def __init__(self, feed: Feed, step: training.TrainingStep) -> None:
+    def __init__(self, feed: Feed, step: TrainingStep) -> None:
         self._feed = feed
         self._step = step
 
     def start(self) -> None:
         """Take a batch and enqueue a training step on it."""
-        self._step.feed(self._feed.next(), self._step.labels)
+        self._step.feed(self._feed.next(), self._step.data[1])
 
     def finish(self) -> None:
         """Wait for the last training step."""
@@ -87,8 +88,8 @@ def run(context: Context) -> Iterator[Result]:
         yield from _measure_all(context, step, paths)
 
 
-def _measure_all(context: Context, step: training.TrainingStep, paths: Sequence[str]) -> Iterator[Result]:
-    size, compute = int(step.images.shape[1]), step.parameters.compute
+def _measure_all(context: Context, step: TrainingStep, paths: Sequence[str]) -> Iterator[Result]:
+    size, compute = int(step.data[0].shape[1]), step.parameters.compute
 
     def dataset(*, tuned: bool) -> Dataset:
         return make_dataset(paths, step.batch, size, compute, tuned=tuned)

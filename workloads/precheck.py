@@ -30,6 +30,8 @@ SONAMES: Mapping[int, Tuple[str, ...]] = {
 }  # fmt: skip
 """Libraries that TensorFlow opens at start, by CUDA major version; cuDNN apart. With one missing it lists no GPU."""
 
+NCCL = "libnccl.so.2"
+
 CPU_BYTES = 2**30
 XLA_FLAGS = "TF_XLA_FLAGS"
 OLDEST_CACHING_VERSION = (2, 16)
@@ -85,15 +87,16 @@ def keep_compilations(tf: TensorFlow, cache_dir: str) -> None:
             os.environ[XLA_FLAGS] = ("%s %s=%s" % (present, flag, Path(cache_dir) / "xla")).strip()
 
 
-def import_tensorflow() -> TensorFlow:
-    """Import TensorFlow without Keras.
+def import_tensorflow(*, with_keras: bool = False) -> TensorFlow:
+    """Import TensorFlow, without Keras unless a request is about it.
 
     Keras is made unimportable first: TensorFlow brings it along otherwise, at 0.3 to 0.5 s and 20 MB.
 
     Raises:
         ProbeFailure: there is no TensorFlow, or it does not load.
     """
-    sys.modules["keras"] = None  # type: ignore[assignment]  # the documented way to refuse an import
+    if not with_keras:
+        sys.modules["keras"] = None  # type: ignore[assignment]  # the documented way to refuse an import
     try:
         return importlib.import_module("tensorflow")
     except ModuleNotFoundError as raised:
@@ -260,6 +263,18 @@ def missing_libraries(build: Mapping[str, Json]) -> List[str]:
     if cudnn.isdigit():
         names += ("libcudnn.so.%s" % cudnn,)
     return [name for name in names if not _loads(name)]
+
+
+def communication_failure(raised: Exception, library: str = NCCL) -> failure.ProbeFailure:
+    """Return what an error of a step over several cards means.
+
+    TensorFlow opens NCCL at its first use, and says no more than that a call failed where it is not there; older
+    versions have it built in.
+    """
+    cause = failure.classify(raised)
+    if cause.reason.startswith(failure.FAILED) and not _loads(library):
+        return failure.error(failure.MISSING_LIBRARY + ":%s" % library, cause.detail)
+    return cause
 
 
 def _loads(soname: str) -> bool:

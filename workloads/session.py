@@ -27,12 +27,12 @@ REPLICATED_PROBES = ("resnet50", "vgg16")
 XLA_PROBES = ("resnet50", "vgg16", "pipeline", "memory")
 
 
-def run(spec: Spec, emitter: Emitter, clock: Clock, started_s: float) -> None:
+def run(spec: Spec, emitter: Emitter, clock: Clock, started_s: float, modules: Mapping[str, str] = MODULES) -> None:
     """Answer every request of ``spec``: hello, phases and results, done."""
     tf = None
     precheck.prepare_environment(spec)
     try:
-        tf = precheck.import_tensorflow()
+        tf = precheck.import_tensorflow(with_keras=spec.wants_keras)
         machine = precheck.open_machine(tf, spec)
     except Exception as raised:  # noqa: BLE001 - whatever the machine answers, the agent gets a result for it
         failed = failure.classify(raised)
@@ -42,11 +42,13 @@ def run(spec: Spec, emitter: Emitter, clock: Clock, started_s: float) -> None:
     else:
         emitter.hello(precheck.environment(tf), machine.info, clock.monotonic_s() - started_s)
         for index, request in enumerate(spec.requests):
-            _answer(index, request, machine, emitter, clock)
+            _answer(index, request, machine, emitter, clock, modules)
     emitter.done(*_cost())
 
 
-def _answer(index: int, request: Request, machine: precheck.Machine, emitter: Emitter, clock: Clock) -> None:
+def _answer(
+    index: int, request: Request, machine: precheck.Machine, emitter: Emitter, clock: Clock, modules: Mapping[str, str]
+) -> None:
     context_module = importlib.import_module("workloads.context")
     context = context_module.Context(
         request=request,
@@ -57,7 +59,7 @@ def _answer(index: int, request: Request, machine: precheck.Machine, emitter: Em
     context.reset_allocator_peak()
     try:
         _check_offered(request, machine)
-        for result in importlib.import_module(MODULES[request.probe]).run(context):
+        for result in importlib.import_module(modules[request.probe]).run(context):
             emitter.result(result)
     except Exception as raised:  # noqa: BLE001 - one measurement's error must not cost the others
         emitter.result(_failed(request, failure.classify(raised), context.labels))

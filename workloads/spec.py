@@ -73,6 +73,11 @@ class Spec:
     reserve_all: bool = False
     """Whether TensorFlow takes the whole of each card at once, as it does by default; else it grows as needed."""
 
+    @property
+    def wants_keras(self) -> bool:
+        """Whether a request is about what Keras does."""
+        return any(request.text("method") == "article" for request in self.requests)
+
 
 def parse(text: str) -> Spec:
     """Return the specification that ``text`` holds.

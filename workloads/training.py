@@ -1,35 +1,35 @@
-"""Training step of a network: forward, backward and update, timed; the probes ``resnet50`` and ``vgg16``.
+"""Training throughput of a network: the probes ``resnet50`` and ``vgg16``, and the ways in which they train.
 
-One step is the whole of training but its input: images and labels lie on the device. The gradients end in the
-variables (stochastic gradient descent by one raw operation a variable), so that no part of the backward pass can be
-dropped as unused. bf16 and fp16 mean that activations and gradients have that type while weights, statistics of the
-batch normalisation, loss and update are fp32; fp16 scales the loss by 128.
+Without options that is our own step on one device. Several devices of the child share it as replicas; the option
+``accumulate`` = K sums the gradients of K batches before one update; ``method`` = ``article`` trains as widely pasted
+scripts do. ``steps`` = N times N further steps after the judged window, each one fetched before the next, as
+tf_cnn_benchmarks does: the series ``step_s`` and ``loss``.
 """
 
 from __future__ import annotations
 
-from typing import Callable, Dict, Iterator, List, Mapping, Optional, Protocol, Tuple
+from contextlib import ExitStack
+from typing import Dict, Iterator, List, Mapping, Optional, Tuple
 
 import tensorflow as tf
 
-from workloads import failure, flops
+from workloads import article, failure, precheck
+from workloads.accumulation import AccumulatedStep
 from workloads.context import Blocker, Context
 from workloads.dtypes import NumberFormat
 from workloads.emit import Result
-from workloads.ops import Parameters, cross_entropy
+from workloads.replication import ReplicatedStep
 from workloads.resnet import ResNet
+from workloads.step import MakeNetwork, TrainingStep, Work, draw
 from workloads.timing import Measurement, Plan, measure
-from workloads.untyped import Graph, Tensor, Variable
 from workloads.vgg import Vgg
 
-Network = Callable[[Tensor], Tensor]
-"""Images in, logits out."""
 METHOD_VERSION = 1
-LEARNING_RATE = 1e-4
-FP16_LOSS_SCALE = 128.0
 WINDOW_S = 0.8
 MIN_REPEATS = 2
-NETWORKS: Mapping[str, Callable[[Parameters, int, int], Network]] = {"resnet50": ResNet, "vgg16": Vgg}
+MOST_STEPS, MOST_BATCHES = 10_000, 1024
+ARTICLE = "article"
+NETWORKS: Mapping[str, MakeNetwork] = {"resnet50": ResNet, "vgg16": Vgg}
 GPU_SIZE, LARGEST_GPU_BATCH = 224, {"resnet50": 256, "vgg16": 64}
 CPU_SIZE, CPU_BATCH = {"resnet50": 64, "vgg16": 32}, {"resnet50": 2, "vgg16": 1}
 CIFAR_SIZE, CIFAR_BATCH, CIFAR_CLASSES, CLASSES = 32, 64, 10, 1000
@@ -39,160 +39,177 @@ FIXED_MEMORY_BYTES = 3e9
 MEMORY_SHARE = 0.8
 
 
-class TrainingStep:
-    """The timed work: each step trains the network once on the same batch."""
-
-    def __init__(
-        self,
-        network: Callable[[Parameters, int, int], Network],
-        number: NumberFormat,
-        batch: int,
-        size: int,
-        classes: int,
-        *,
-        device: str,
-        xla: bool = False,
-        optimizer: str = "sgd",
-        seed: int = 0,
-    ) -> None:
-        """Make variables and data on ``device``; nothing is traced before :meth:`trace` or the first step."""
-        compute = tf.as_dtype(number.tensorflow)
-        self.batch = batch
-        self._device = device
-        self._scale = FP16_LOSS_SCALE if number.name == "fp16" else 1.0
-        self.parameters = Parameters(device, compute, seed)
-        self.network = network(self.parameters, size, classes)
-        with tf.device(device):
-            self._update = UPDATES[optimizer](self.parameters.variables)
-            images = tf.random.stateless_normal([batch, size, size, 3], seed=[seed, 1001])
-            self.images = tf.cast(images, compute)
-            chosen = tf.random.stateless_uniform([batch], seed=[seed, 1002], maxval=classes, dtype=tf.int64)
-            self.labels = tf.one_hot(chosen, classes, dtype=tf.float32)
-        self.function = tf.function(self._step, autograph=False, jit_compile=True if xla else None)
-        self.last_loss: Tensor = None
-
-    def loss(self, images: Tensor, labels: Tensor) -> Tensor:
-        """Return the loss of the forward pass."""
-        return cross_entropy(self.network(images), labels)
-
-    def gradients(self, images: Tensor, labels: Tensor) -> Tuple[Tensor, List[Tensor]]:
-        """Return the loss and its gradient in each variable, times the loss scale."""
-        with tf.GradientTape(watch_accessed_variables=False) as tape:
-            tape.watch(self.parameters.variables)
-            loss = self.loss(images, labels)
-            scaled = loss * self._scale
-        return loss, tape.gradient(scaled, self.parameters.variables)
-
-    def trace(self) -> Graph:
-        """Return the traced graph of one step."""
-        return self.function.get_concrete_function(self.images, self.labels).graph
-
-    def start(self) -> None:
-        """Enqueue one step on the step's own batch."""
-        self.feed(self.images, self.labels)
-
-    def feed(self, images: Tensor, labels: Tensor) -> None:
-        """Enqueue one step on a batch of the same shape."""
-        self.last_loss = self.function(images, labels)
-
-    def finish(self) -> None:
-        """Wait for the last step."""
-        self.last_loss.numpy()
-
-    def _step(self, images: Tensor, labels: Tensor) -> Tensor:
-        with tf.device(self._device):
-            loss, gradients = self.gradients(images, labels)
-            self._update(gradients, LEARNING_RATE, self._scale)
-            return loss
-
-
-class Update(Protocol):
-    """Changes variables by their gradients."""
-
-    def __call__(self, gradients: List[Tensor], rate: float, scale: float) -> None:
-        """Enqueue the update by gradients that were scaled."""
-
-
-class Descent:
-    """Stochastic gradient descent, one raw operation a variable."""
-
-    def __init__(self, variables: List[Variable]) -> None:
-        self._variables = variables
-
-    def __call__(self, gradients: List[Tensor], rate: float, scale: float) -> None:
-        """Enqueue the update by gradients that were scaled."""
-        step = tf.constant(rate / scale, tf.float32)
-        for variable, gradient in zip(self._variables, gradients):  # noqa: B905 - strict is newer than Python 3.8
-            tf.raw_ops.ResourceApplyGradientDescent(var=variable.handle, alpha=step, delta=gradient)
-
-
-class Adam:
-    """Adam, one raw operation a variable; holds two moments for each."""
-
-    def __init__(self, variables: List[Variable]) -> None:
-        self._variables = variables
-        self._first = [tf.Variable(tf.zeros_like(variable)) for variable in variables]
-        self._second = [tf.Variable(tf.zeros_like(variable)) for variable in variables]
-
-    def __call__(self, gradients: List[Tensor], rate: float, scale: float) -> None:
-        """Enqueue the update by gradients that were scaled."""
-        number: Dict[str, Tensor] = {
-            name: tf.constant(value, tf.float32)
-            for name, value in {"lr": rate, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7}.items()
-        }
-        lists = (self._variables, self._first, self._second, gradients)
-        for variable, first, second, gradient in zip(*lists):  # noqa: B905 - strict is newer than Python 3.8
-            tf.raw_ops.ResourceApplyAdam(
-                var=variable.handle,
-                m=first.handle,
-                v=second.handle,
-                beta1_power=number["beta1"],
-                beta2_power=number["beta2"],
-                grad=gradient / scale,
-                **number,
-            )
-
-
-UPDATES: Mapping[str, Callable[[List[Variable]], Update]] = {"sgd": Descent, "adam": Adam}
-
-
 def run(context: Context) -> Iterator[Result]:
     """Time the step; yields one result.
 
     Raises:
-        ProbeFailure: the loss is not finite, or the format is not offered.
+        ProbeFailure: the loss is not finite, or what is asked for is not offered.
     """
     number = context.number_format()
     context.phase("build")
+    with ExitStack() as stack:
+        work, figures, notes = _work(context, number, stack)
+        start_s = context.clock.monotonic_s()
+        counted = work.operations()
+        if counted:
+            figures["trace_s"] = context.clock.monotonic_s() - start_s
+        measurement = _measure(context, work)
+        context.phase("check")
+        figures["loss"] = _finite(work.loss())
+        figures.update(_rates(counted, measurement.step_s))
+        series = _each_step(context, work)
+        yield context.result(
+            METHOD_VERSION,
+            work.images / measurement.step_s,
+            "images/s",
+            measurement=measurement,
+            figures=figures,
+            notes=notes,
+            series=series,
+        )
+
+
+def _work(context: Context, number: NumberFormat, stack: ExitStack) -> Tuple[Work, Dict[str, float], Dict[str, str]]:
+    """Return what is to be timed, with figures and notes that tell of it."""
+    by_keras, batches = _article_asked(context), count_asked(context, "accumulate", MOST_BATCHES)
+    replicas = len(context.machine.devices)
+    ways = [name for name, asked in ((ARTICLE, by_keras), ("accumulate", batches), ("replicas", replicas > 1)) if asked]
+    if len(ways) > 1:
+        raise failure.unsupported("not offered together: %s" % ", ".join(ways))
+    if by_keras:
+        return _article(context, number, stack)
+    if replicas > 1:
+        return replicated(context, number), {"replicas": float(replicas)}, {}
     step = build(context, number)
-    start_s = context.clock.monotonic_s()
-    graph = step.trace()
-    trace_s = context.clock.monotonic_s() - start_s
-    blocker = Blocker(context.machine.device) if context.machine.on_gpu else None
-    measurement = measure(step, _plan(context), context.clock, context.phase, blocker)
-    context.phase("check")
-    yield _result(context, step, measurement, flops.count(graph), trace_s)
+    if batches:
+        summed = AccumulatedStep(step, batches)
+        return summed, {"accumulate": float(batches), "accumulated_bytes": float(summed.held_bytes)}, {}
+    return step, {}, {}
 
 
 def build(
     context: Context, number: NumberFormat, optimizer: str = "sgd", largest_batch: Optional[int] = None
 ) -> TrainingStep:
     """Return the step that the request asks for, untraced; ``largest_batch`` bounds what memory would allow."""
-    name = network_name(context)
-    size = choose_size(context)
-    batch = choose_batch(context, number, size, largest_batch)
-    context.describe(shape="%dx%dx%dx3" % (batch, size, size))
+    batch, size, classes = shape(context, number, largest_batch)
     return TrainingStep(
-        NETWORKS[name],
+        NETWORKS[network_name(context)],
         number,
         batch,
         size,
-        CIFAR_CLASSES if size == CIFAR_SIZE else CLASSES,
+        classes,
         device=context.machine.device,
         xla=context.request.mode == "xla",
         optimizer=optimizer,
         seed=context.machine.seed,
     )
+
+
+def replicated(context: Context, number: NumberFormat) -> ReplicatedStep:
+    """Return the step spread over all devices, each with the batch of one and images of its own.
+
+    Raises:
+        ProbeFailure: XLA is asked for.
+    """
+    _refuse_xla(context, "it compiles the step of one device only")
+    batch, size, classes = shape(context, number)
+    compute, seed = tf.as_dtype(number.tensorflow), context.machine.seed
+    return ReplicatedStep(
+        context.machine.devices,
+        lambda: build(context, number),
+        lambda index: draw(batch, size, classes, compute, context.machine.devices[index], seed + index),
+    )
+
+
+def _article(context: Context, number: NumberFormat, stack: ExitStack) -> Tuple[Work, Dict[str, float], Dict[str, str]]:
+    context.describe(variant=ARTICLE)
+    _refuse_xla(context, "the article's loop is eager")
+    batch, size, classes = shape(context, number)
+    step = article.ArticleStep(
+        context.request.probe, number.name, batch, size, classes,
+        device=context.machine.device, seed=context.machine.seed,
+    )  # fmt: skip
+    stack.callback(step.close)
+    return step, {}, {"keras": article.keras_version()}
+
+
+def _refuse_xla(context: Context, reason: str) -> None:
+    if context.request.mode == "xla":
+        raise failure.unsupported("no XLA here: %s" % reason)
+
+
+def shape(context: Context, number: NumberFormat, largest_batch: Optional[int] = None) -> Tuple[int, int, int]:
+    """Return batch, image side and count of classes, and note them for the result."""
+    size = choose_size(context)
+    batch = choose_batch(context, number, size, largest_batch)
+    context.describe(shape="%dx%dx%dx3" % (batch, size, size))
+    return batch, size, CIFAR_CLASSES if size == CIFAR_SIZE else CLASSES
+
+
+def count_asked(context: Context, option: str, most: int) -> int:
+    """Return a whole number that an option gives, 0 where it is absent.
+
+    Raises:
+        ProbeFailure: it is not from 0 to ``most``.
+    """
+    given = context.request.number(option, 0)
+    if not 0 <= given <= most or given != int(given):
+        raise failure.error(failure.FAILED + ":BadOption", "%s is %r, want 0 to %d" % (option, given, most))
+    return int(given)
+
+
+def _article_asked(context: Context) -> bool:
+    method = context.request.text("method")
+    if method not in ("", ARTICLE):
+        raise failure.error(failure.FAILED + ":BadOption", "method is %r, want %r" % (method, ARTICLE))
+    return method == ARTICLE
+
+
+def _measure(context: Context, work: Work) -> Measurement:
+    """Time the work; the host share only where one device does all of it."""
+    machine = context.machine
+    alone = len(machine.devices) == 1
+    blocker = Blocker(machine.device) if machine.on_gpu and alone else None
+    try:
+        return measure(work, _plan(context), context.clock, context.phase, blocker)
+    except tf.errors.OpError as raised:
+        if machine.on_gpu and not alone:
+            raise precheck.communication_failure(raised) from raised
+        raise
+
+
+def _each_step(context: Context, work: Work) -> Dict[str, List[float]]:
+    """Return time and loss of each further step asked for, every one fetched before the next is enqueued."""
+    count = count_asked(context, "steps", MOST_STEPS)
+    if not count:
+        return {}
+    context.phase("steps")
+    series: Dict[str, List[float]] = {"step_s": [], "loss": []}
+    for _ in range(count):
+        start_s = context.clock.monotonic_s()
+        work.start()
+        loss = work.loss()
+        series["step_s"].append(context.clock.monotonic_s() - start_s)
+        series["loss"].append(_finite(loss))
+    return series
+
+
+def _finite(loss: float) -> float:
+    if not loss - loss == 0:
+        raise failure.wrong_answer(failure.NOT_FINITE, "the loss is %r" % loss)
+    return loss
+
+
+def _rates(counted: Mapping[str, float], step_s: float) -> Dict[str, float]:
+    """Return the work of a step and its rate; nothing where it was not counted."""
+    total, forward = sum(counted.values()), counted.get("Conv2D", 0.0)
+    if not forward:
+        return {}
+    return {
+        "step_flops": total,
+        "step_flops_per_second": total / step_s,
+        "step_to_forward_convolution_flops_ratio": total / forward,
+    }
 
 
 def network_name(context: Context) -> str:
@@ -228,26 +245,3 @@ def choose_batch(context: Context, number: NumberFormat, size: int, largest: Opt
 def _plan(context: Context) -> Plan:
     plan = context.plan(WINDOW_S)
     return Plan(plan.window_s, plan.settle_s, MIN_REPEATS, plan.min_batch_s, plan.warmup_limit_s)
-
-
-def _result(
-    context: Context, step: TrainingStep, measurement: Measurement, work: Mapping[str, float], trace_s: float
-) -> Result:
-    loss = float(step.last_loss)
-    if not loss - loss == 0:
-        raise failure.wrong_answer(failure.NOT_FINITE, "the loss is %r" % loss)
-    forward = work.get("Conv2D", 0.0)
-    total = sum(work.values())
-    return context.result(
-        METHOD_VERSION,
-        step.batch / measurement.step_s,
-        "images/s",
-        measurement=measurement,
-        figures={
-            "loss": loss,
-            "trace_s": trace_s,
-            "step_flops": total,
-            "step_flops_per_second": total / measurement.step_s,
-            "step_to_forward_convolution_flops_ratio": total / forward,
-        },
-    )

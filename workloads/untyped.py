@@ -12,6 +12,8 @@ Graph = Any
 """A traced graph."""
 Json = Any
 """A decoded JSON value."""
+Model = Any
+"""A Keras model."""
 Operation = Any
 """An operation of a graph."""
 PhysicalDevice = Any

@@ -52,6 +52,7 @@ def run_child(
     memory_limit_bytes: int = 0,
     cache_dir: str = "",
     seed: int = 0,
+    replicas: int = 1,
 ) -> Answer:
     """Run ``command`` with a result descriptor behind it on a specification of these requests."""
     spec = ChildSpec(
@@ -62,6 +63,7 @@ def run_child(
         threads=2,
         cache_dir=cache_dir,
         seed=seed,
+        replicas=replicas,
     )
     return run_text(command, msgspec.json.encode(spec))
 

@@ -193,6 +193,16 @@ def test_native_code_is_wanted(capability: tuple[int, int], built: list[str], *,
     assert precheck.has_code_for(capability, built) is fits
 
 
+def test_missing_nccl_is_named() -> None:
+    """TensorFlow says that a collective failed; that the library is not there is why. Memory is another matter."""
+    failed = RuntimeError("Collective ops is aborted by: unhandled system error")
+    named = precheck.communication_failure(failed, "libabsent.so.2")
+    assert (named.status, named.reason) == ("error", "missing_library:libabsent.so.2")
+    assert "unhandled system error" in named.detail
+    assert precheck.communication_failure(failed, "libc.so.6").reason == "failed:RuntimeError"
+    assert precheck.communication_failure(MemoryError("none"), "libabsent.so.2").reason == "oom"
+
+
 def test_caches_are_kept_where_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The compilers' caches lie in the directory named; flags that someone set stay."""
     for name in ("CUDA_CACHE_PATH", "TF_CPP_MIN_LOG_LEVEL"):
