@@ -18,7 +18,7 @@ from agent import usage
 from agent.allocation.watch import AllocationWatch
 from agent.clock import Clock, SystemClock
 from agent.config.listen import parse_listen
-from agent.config.load import changes_needing_restart, unknown_variables
+from agent.config.load import changes_needing_restart, unknown_variables, until_restart
 from agent.config.settings import Settings
 from agent.control import ControlError, ControlServer
 from agent.daemon import Daemon
@@ -55,6 +55,8 @@ _COMMANDS: Final = {
     "doctor": ("agent.doctor.command:doctor", "What stands between this machine and numbers that can be trusted."),
     "probe": ("agent.probes.command:probe", "Run one probe now, or --quick to judge the idle cards."),
     "bench": ("agent.bench.command:bench", "Measure a card so that figures compare across machines, images, clouds."),
+    "compare": ("agent.bench.compare_command:compare", "Rank results by speed, price, power and cost, like with like."),
+    "estimate": ("agent.bench.estimate_command:estimate", "How long a training takes, and what it costs."),
     "record": ("agent.nvml.command:record", "Save what the cards say to a file, to be played with run --replay."),
     "pause": ("agent.operator:pause", "Let go of cards: for a reset, MIG mode, a driver upgrade."),
     "resume": ("agent.operator:resume", "Take paused cards up again."),
@@ -172,12 +174,13 @@ class Agent:
         """Take over a changed configuration as a whole, or none of it."""
         self._notifier.reloading(self._clock.monotonic_s())
         try:
-            settings = self._invocation.settings()
+            wanted = self._invocation.settings()
         except ConfigError as error:
             _log.error("reload_refused", faults=error.faults)
         else:
-            for name in changes_needing_restart(self._settings, settings):
+            for name in changes_needing_restart(self._settings, wanted):
                 _log.warning("setting_needs_restart", setting=name)
+            settings = until_restart(self._settings, wanted)
             logs.configure(settings.log, self._invocation.environ, sys.stderr)
             self._daemon.base = _base(settings)
             self._daemon.host = build(settings.host, self._clock)

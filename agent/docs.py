@@ -7,6 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from agent.bench.published import UNITS, Row, published, range_text
 from agent.config.sample import sample
 from agent.host.collect import HOST_METRICS
 from agent.model.metrics import Metric
@@ -26,6 +27,18 @@ known has no series: never 0, NaN or an older value. Series about a card carry `
 
 Each key may stand in `nvml.off`, which switches that reading off. Sources are tried in order until the card
 supports one. A value outside its range is dropped and counted in `heatsoak_nvml_values_dropped_total`.
+"""
+
+
+_PUBLISHED: Final = """\
+# Published figures
+
+Made from `agent/data/published.toml` by `make docs`; do not edit. They come from other programs, networks' details,
+inputs and versions than heatsoak's: `heatsoak compare --against published` sets them beside measured ones and never
+ranks them together. Batches are those of one card.
+
+A figure is here only if it was read at its source. Not found anywhere, and so not here: training throughput of the T4,
+the A10G and the RTX 3060, memory figures of tf_cnn_benchmarks on a T4, and peaks of the A10G.
 """
 
 
@@ -86,8 +99,33 @@ def _table(title: str, metrics: Iterable[Metric]) -> str:
     return f"## {title}\n\n| metric | kind | labels | meaning |\n|---|---|---|---|\n{rows}\n"
 
 
+def published_page() -> str:
+    """Return docs/published.md."""
+    table = published()
+    parts = [_PUBLISHED]
+    for quantity, unit in UNITS.items():
+        parts.append(f"## {quantity.capitalize()}, {unit}\n")
+        parts.append("| card | what | precision | batch | published | source | note |\n|---|---|---|---|---|---|---|")
+        parts += [_published_row(row) for row in table.rows if row.quantity == quantity]
+        parts.append("")
+    parts.append("## Sources\n")
+    for key, source in table.sources.items():
+        parts.append(f"* **{key}**: {source.title}, {source.url}, read {source.read}. {source.method}. {source.caveat}")
+    return "\n".join(parts) + "\n"
+
+
+def _published_row(row: Row) -> str:
+    values = range_text(row.low, row.high, UNITS[row.quantity])
+    cells = (row.card, row.name, ", ".join(row.precisions), row.batch, values, row.source, row.note)
+    return f"| {' | '.join(cells)} |"
+
+
 PAGES: Final[Mapping[str, Callable[[], str]]] = MappingProxyType(
-    {"docs/METRICS.md": metrics_page, "deploy/heatsoak.sample.toml": sample}
+    {
+        "docs/METRICS.md": metrics_page,
+        "docs/published.md": published_page,
+        "deploy/heatsoak.sample.toml": sample,
+    }
 )
 """Every generated document by its path in the repository."""
 

@@ -14,11 +14,17 @@ def value_text(result: ProbeResult) -> str:
     """Return a result's value in the unit people use; status and reason where there is none."""
     if result.value is None:
         return f"{result.status}: {result.reason}"
-    unit = _PREFIXED.get(result.unit)
-    if unit is None:
-        return f"{result.value:,.1f} {result.unit}"
-    scale, prefix = next(((scale, prefix) for scale, prefix in _PREFIXES if result.value >= scale), (1.0, ""))
-    return f"{result.value / scale:,.4g} {prefix}{unit}"
+    return quantity_text(result.value, result.unit)
+
+
+def quantity_text(value: float, unit: str) -> str:
+    """Return a number with its unit, scaled where the unit takes prefixes, as ``662 TFLOP/s``."""
+    prefixed = _PREFIXED.get(unit)
+    if prefixed is None:
+        number = f"{value:,.1f}" if value >= 10 else f"{value:.3g}"
+        return f"{number} {unit}".rstrip()
+    scale, prefix = next(((scale, prefix) for scale, prefix in _PREFIXES if value >= scale), (1.0, ""))
+    return f"{value / scale:,.4g} {prefix}{prefixed}"
 
 
 def record_row(record: ProbeRecord) -> tuple[str, ...]:

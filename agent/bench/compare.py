@@ -1,0 +1,129 @@
+"""Results held against each other: everything that ``heatsoak compare`` says, before it takes a form."""
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import Final
+
+from agent.bench.analysis import Headline, headlines, scaling
+from agent.bench.compare_cautions import cautions
+from agent.bench.compare_model import Compared, Comparison, Difference, Figure, Headlines, Spread
+from agent.bench.compare_ranking import notes, rankings
+from agent.bench.compare_subjects import Subject, labels, marks, subjects
+from agent.bench.model import BenchResult
+from agent.bench.points import points
+from agent.bench.prices import PriceList, plain_name
+from agent.bench.published import Table, standings
+
+LARGE_PERCENT: Final = 1.0
+"""Two results of the same card should agree within this."""
+
+
+def compare(
+    results: Sequence[BenchResult], prices: PriceList | None = None, against: Table | None = None
+) -> Comparison:
+    """Return the comparison of any number of results, with prices and beside published figures where given."""
+    compared = subjects(results)
+    named = list(zip(labels(results), results, strict=True))
+    return Comparison(
+        results=tuple(label for label, _ in named),
+        cards=tuple(_compared(one, prices) for one in compared),
+        cautions=tuple(cautions(compared)),
+        rankings=tuple(rankings(compared, prices)),
+        notes=(*notes(compared), *_price_notes(compared, prices)),
+        headlines=tuple(_headlines(results)),
+        scaling=tuple(_spread(named)),
+        differences=tuple(
+            difference
+            for left, right in combinations(named, 2)
+            if same_card(left[1], right[1])
+            for difference in _differences(*left, *right)
+        ),
+        standings=tuple(standings(compared, against)) if against else (),
+        figures=tuple(_figures(named)),
+        currency=prices.currency if prices else "",
+    )
+
+
+def same_card(left: BenchResult, right: BenchResult) -> bool:
+    """Return whether two results come from the same cards, or on a CPU from the same kind of processor."""
+    ours, theirs = left.machine, right.machine
+    if ours.device != theirs.device:
+        return False
+    if ours.device == "gpu":
+        return bool(ours.cards) and [card.id for card in ours.cards] == [card.id for card in theirs.cards]
+    return bool(ours.cpu) and (ours.cpu, ours.cpus) == (theirs.cpu, theirs.cpus)
+
+
+def _compared(one: Subject, prices: PriceList | None) -> Compared:
+    machine = one.result.machine
+    price = prices.price_of(one.label, one.result_label, one.card) if prices else None
+    return Compared(one.label, one.card, machine.device, machine.tensorflow, machine.driver, len(machine.cards), price)
+
+
+def _price_notes(compared: Sequence[Subject], prices: PriceList | None) -> Iterator[str]:
+    if prices is None:
+        return
+    if prices.hours_in_use is None:
+        yield "no cost per image: the price list gives neither years nor utilisation"
+    else:
+        energy = prices.energy_price_per_kwh
+        told = f"energy at {energy:g} {prices.currency}/kWh while it works" if energy else "no energy"
+        yield f"costs rest on {prices.years:g} years at {prices.utilisation:.0%} use, the card's price and {told}"
+    names = {plain_name(name) for one in compared for name in (one.label, one.result_label, one.card)}
+    for card in prices.card:
+        if card.images_per_second is None and plain_name(card.name) not in names:
+            yield f"the price list's {card.name} is none of the results"
+
+
+def _headlines(results: Sequence[BenchResult]) -> Iterator[Headlines]:
+    found = [{one.name: one for one in headlines(result)} for result in results]
+    names = dict.fromkeys(name for one in found for name in one)
+    for name in names:
+        unit = next(one[name].unit for one in found if name in one)
+        yield Headlines(name, unit, tuple(one[name].value if name in one else None for one in found))
+
+
+def _spread(named: Sequence[tuple[str, BenchResult]]) -> Iterator[Spread]:
+    for label, result in named:
+        for one in scaling(points(result)):
+            many = one.many
+            yield Spread(
+                label, many.network, many.dtype, many.mode, many.batch, many.replicas,
+                many.images_per_second, one.speed_up, one.efficiency,
+            )  # fmt: skip
+
+
+def _differences(left_label: str, left: BenchResult, right_label: str, right: BenchResult) -> Iterator[Difference]:
+    theirs: dict[str, Headline] = {one.name: one for one in headlines(right)}
+    for one in headlines(left):
+        other = theirs.get(one.name)
+        if other is None or not one.value:
+            continue
+        percent = 100.0 * (other.value - one.value) / one.value
+        yield Difference(
+            left_label, right_label, one.name, one.unit, one.value, other.value, percent,
+            large=abs(percent) > LARGE_PERCENT, repeatable=one.repeatable,
+        )  # fmt: skip
+
+
+def _figures(named: Sequence[tuple[str, BenchResult]]) -> Iterator[Figure]:
+    for label, result in named:
+        for point in points(result):
+            yield Figure(
+                label=label,
+                network=point.network,
+                dtype=point.dtype,
+                mode=point.mode,
+                size=point.size,
+                batch=point.batch,
+                variant=point.variant,
+                replicas=point.replicas,
+                accumulate=point.accumulate,
+                method_version=point.record.result.method_version,
+                memory_limit_bytes=point.memory_limit_bytes,
+                images_per_second=point.images_per_second,
+                peak_bytes=point.peak_bytes,
+                watts=point.watts,
+                joules_per_image=point.joules_per_image,
+                marks=marks(point.record),
+            )

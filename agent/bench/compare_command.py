@@ -1,0 +1,125 @@
+"""``heatsoak compare``: results beside each other, ranked by speed, price, power and cost."""
+
+import sys
+from pathlib import Path
+from typing import Final, Literal
+
+import click
+from rich.console import Console
+
+from agent.bench import render
+from agent.bench.compare import compare as compare_results
+from agent.bench.compare_model import Comparison, Picture
+from agent.bench.model import BenchResult
+from agent.bench.prices import load_prices
+from agent.bench.published import published
+from agent.bench.render_html import page
+from agent.bench.store import load
+from agent.errors import ConfigError
+from agent.model.text import clean_label
+
+Format = Literal["table", "markdown", "html", "csv", "json"]
+FORMATS: Final[tuple[Format, ...]] = ("table", "markdown", "html", "csv", "json")
+NO_MATPLOTLIB: Final = "pictures need matplotlib, which is not installed; pip install 'heatsoak[report]' brings it"
+NOTHING: Final = "give at least one result file of heatsoak bench, or a price list with --prices"
+_PIPED_COLUMNS: Final = 140
+
+
+@click.command()
+@click.argument("results", nargs=-1, type=click.Path(path_type=Path), metavar="RESULT...")
+@click.option("--prices", "price_list", type=click.Path(path_type=Path), help="Price list in TOML: rank by price too.")
+@click.option("--against", type=click.Choice(["published"]), help="Show what others published beside the results.")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="table", show_default=True, help="What to print.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write there, not to the terminal.")
+@click.option("--plots", "folder", type=click.Path(path_type=Path), metavar="DIR", help="Write pictures (SVG) there.")
+def compare(
+    results: tuple[Path, ...],
+    price_list: Path | None,
+    against: str | None,
+    form: Format,
+    output: Path | None,
+    folder: Path | None,
+) -> int:
+    """Compare result files of heatsoak bench, or published throughputs of a price list.
+
+    Each ranking names its metric and what it compares; what differs between two results and may move their
+    figures is said first. Exit codes: 0 compared; 2 usage, or a file that cannot be read or written.
+
+    \f
+    Raises:
+        click.UsageError: There is nothing to compare.
+        ConfigError: A file cannot be read or written, or pictures cannot be drawn.
+    """  # noqa: D301 - click ends its help at the form feed
+    if not results and price_list is None:
+        raise click.UsageError(NOTHING)
+    if against and not results:
+        raise click.UsageError(f"--against {against} needs a result file to show beside what was published")
+    loaded = _load(results)
+    prices = load_prices(price_list) if price_list else None
+    compared = compare_results(loaded, prices, published() if against else None)
+    if not results and not compared.rankings:
+        raise ConfigError([f"{price_list}: no card has images_per_second, and no result file was given"])
+    if folder is not None:
+        _write_pictures(compared, folder)
+    if form == "table" and output is None:
+        render.terminal(compared, Console(width=None if sys.stdout.isatty() else _PIPED_COLUMNS))
+    else:
+        _give(_text(compared, form), output)
+    return 0
+
+
+def _load(paths: tuple[Path, ...]) -> list[BenchResult]:
+    """Return the results, or every file's fault at once."""
+    answers = [_load_one(path) for path in paths]
+    faults = [fault for answer in answers if isinstance(answer, ConfigError) for fault in answer.faults]
+    if faults:
+        raise ConfigError(faults)
+    return [answer for answer in answers if isinstance(answer, BenchResult)]
+
+
+def _load_one(path: Path) -> BenchResult | ConfigError:
+    try:
+        return load(path)
+    except ConfigError as error:
+        return error
+
+
+def _pictures(compared: Comparison) -> tuple[Picture, ...]:
+    try:
+        from agent.bench.plots import pictures
+    except ImportError as error:
+        raise ConfigError([f"{NO_MATPLOTLIB} ({error})"]) from error
+    return pictures(compared)
+
+
+def _write_pictures(compared: Comparison, folder: Path) -> None:
+    for picture in _pictures(compared):
+        _write(folder / f"{picture.name}.svg", picture.file)
+
+
+def _text(compared: Comparison, form: Format) -> str:
+    if form == "html":
+        try:
+            return page(compared, _pictures(compared))
+        except ConfigError as error:
+            return page(compared, (), without=str(error))
+    writers = {
+        "table": render.plain_text, "markdown": render.markdown, "csv": render.as_csv, "json": render.as_json,
+    }  # fmt: skip
+    return writers[form](compared)
+
+
+def _give(text: str, output: Path | None) -> None:
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    _write(output, text)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        where = clean_label(str(path), 500)
+        raise ConfigError([f"{where}: cannot be written ({error.strerror}); give a path that can"]) from error

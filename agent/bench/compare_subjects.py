@@ -1,0 +1,101 @@
+"""What is compared: every card of every result, under a label of its own, with its measurements."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from agent.bench.analysis import Setting, curves
+from agent.bench.model import BenchResult, CardFacts
+from agent.bench.points import Point, points
+from agent.model.probe import ProbeRecord
+from agent.model.text import clean_label
+from agent.probes.attribution import MOST_SLOWED_SHARE, SLOWING_REASONS
+
+
+class Configuration(msgspec.Struct, frozen=True, order=True):
+    """What must be equal before two throughputs are held against each other."""
+
+    setting: Setting
+    batch: int
+    method_version: int
+
+    def __str__(self) -> str:
+        """Return it for people, as ``resnet50 bf16 xla 224 px, batch 256``."""
+        return f"{self.setting}, batch {self.batch}"
+
+
+class Subject(msgspec.Struct, frozen=True):
+    """One card of one result."""
+
+    label: str
+    result_label: str
+    result: BenchResult
+    facts: CardFacts | None
+    """None on a CPU."""
+    best: tuple[tuple[Configuration, Point], ...]
+    """The middle measurement of each configuration of our own step on this card alone, in their order."""
+
+    @property
+    def card(self) -> str:
+        """The card's name; the processor's on a CPU."""
+        return clean_label((self.facts.name if self.facts else self.result.machine.cpu) or "unknown card")
+
+
+def subjects(results: Sequence[BenchResult]) -> tuple[Subject, ...]:
+    """Return the cards of all results in their order; a result without a training figure is there too."""
+    return tuple(
+        subject for result, label in zip(results, labels(results), strict=True) for subject in _cards(result, label)
+    )
+
+
+def labels(results: Sequence[BenchResult]) -> tuple[str, ...]:
+    """Return a label for each result: its own, numbered from the second on where several have the same."""
+    found: list[str] = []
+    for result in results:
+        plain = label = clean_label(result.label) or "unnamed"
+        number = 1
+        while label in found:
+            number += 1
+            label = f"{plain} ({number})"
+        found.append(label)
+    return tuple(found)
+
+
+def marks(record: ProbeRecord) -> tuple[str, ...]:
+    """Return what disturbed a measurement: another process, heat, the power supply."""
+    seen = record.attribution
+    if seen is None:
+        return ()
+    slowed = [
+        f"slowed by {reason} for {seen.throttle_share[reason]:.0%}"
+        for reason in SLOWING_REASONS
+        if seen.throttle_share.get(reason, 0.0) > MOST_SLOWED_SHARE
+    ]
+    return (*(["contended"] if seen.contended else []), *slowed)
+
+
+def _cards(result: BenchResult, label: str) -> Iterable[Subject]:
+    facts = {card.id: card for card in result.machine.cards}
+    measured: dict[str, list[Point]] = {}
+    for point in points(result):
+        if _own(point, result):
+            measured.setdefault(point.record.uuid, []).append(point)
+    for name in measured or (next(iter(facts), "cpu"),):
+        card = facts.get(name)
+        own = label if len(measured) < 2 or card is None else f"{label}, card {card.index}"
+        yield Subject(own, label, result, card, _best(measured.get(name, [])))
+
+
+def _own(point: Point, result: BenchResult) -> bool:
+    alone = point.replicas == 1 and point.accumulate == 1 and not point.variant
+    return alone and point.memory_limit_bytes == result.memory_limit_bytes
+
+
+def _best(measured: Sequence[Point]) -> tuple[tuple[Configuration, Point], ...]:
+    versions = sorted({point.record.result.method_version for point in measured})
+    return tuple(
+        (Configuration(curve.setting, point.batch, version), point)
+        for version in versions
+        for curve in curves(point for point in measured if point.record.result.method_version == version)
+        for point in curve.points
+    )

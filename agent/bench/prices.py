@@ -1,0 +1,111 @@
+"""What cards and energy cost: the price list that ``heatsoak compare --prices`` reads."""
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Final
+
+import msgspec
+
+from agent.config.source import read_document
+from agent.errors import ConfigError
+from agent.model.text import clean_label
+
+_Positive = Annotated[float, msgspec.Meta(gt=0)]
+_Name = Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
+HOURS_A_YEAR: Final = 365.25 * 24
+_MAKER: Final = "nvidia "
+
+
+class PricedCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One card's price, and where no result file tells its throughput, what was published of it."""
+
+    name: _Name
+    """A result's label or card name, in any case and with or without ``NVIDIA``."""
+    price: _Positive
+    """Of one card, in the list's currency."""
+    images_per_second: _Positive | None = None
+    watts: _Positive | None = None
+    """Power while training; read only beside ``images_per_second``, a result has its own."""
+    network: str = ""
+    dtype: str = ""
+    batch: Annotated[int, msgspec.Meta(ge=0)] = 0
+    source: str = ""
+
+    @property
+    def circumstances(self) -> str:
+        """What is said of how the throughput was reached: figures rank together only where it is the same."""
+        batch = f"batch {self.batch}" if self.batch else ""
+        return " ".join(filter(None, (self.network, self.dtype, batch))) or "circumstances not said"
+
+
+class PriceList(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One price list."""
+
+    currency: Annotated[str, msgspec.Meta(min_length=1, max_length=8)]
+    energy_price_per_kwh: _Positive | None = None
+    years: _Positive | None = None
+    """How long a card is used."""
+    utilisation: Annotated[float, msgspec.Meta(gt=0, le=1)] | None = None
+    """Share of those years during which it works."""
+    card: Annotated[tuple[PricedCard, ...], msgspec.Meta(min_length=1)]
+
+    @property
+    def hours_in_use(self) -> float | None:
+        """How many hours a card works in its life; None where the list does not say."""
+        if self.years is None or self.utilisation is None:
+            return None
+        return self.years * HOURS_A_YEAR * self.utilisation
+
+    def price_of(self, *names: str) -> float | None:
+        """Return the price of the first of ``names`` that the list knows, None where it knows none."""
+        known = {plain_name(card.name): card.price for card in self.card}
+        return next((known[plain_name(name)] for name in names if plain_name(name) in known), None)
+
+
+def plain_name(name: str) -> str:
+    """Return a card's name as names are compared."""
+    return " ".join(name.casefold().split()).removeprefix(_MAKER)
+
+
+def load_prices(path: Path) -> PriceList:
+    """Return the price list in a file.
+
+    Raises:
+        ConfigError: It cannot be read or is no price list; one line for each fault.
+    """
+    try:
+        document = read_document(path)
+    except FileNotFoundError as error:
+        raise ConfigError([f"{clean_label(str(path), 500)}: no such file; give a price list in TOML"]) from error
+    try:
+        prices = msgspec.convert(document.content, type=PriceList)
+    except msgspec.ValidationError as error:
+        raise ConfigError([f"{document.path}: {error}; docs/compare.md has the keys of a price list"]) from error
+    faults = [f"{document.path}: {fault}" for fault in _faults(prices)]
+    if faults:
+        raise ConfigError(faults)
+    return prices
+
+
+def _faults(prices: PriceList) -> Iterator[str]:
+    if (prices.years is None) != (prices.utilisation is None):
+        missing = "utilisation" if prices.utilisation is None else "years"
+        yield f"{missing} is missing; years and utilisation must be given together"
+    for name in ("energy_price_per_kwh", "years"):
+        yield from _not_finite(name, getattr(prices, name))
+    seen: set[str] = set()
+    for card in prices.card:
+        where = f"card {clean_label(card.name)!r}"
+        for name in ("price", "images_per_second", "watts"):
+            yield from _not_finite(f"{where}: {name}", getattr(card, name))
+        if plain_name(card.name) in seen:
+            yield f"{where}: named twice; a card has one price"
+        if card.watts is not None and card.images_per_second is None:
+            yield f"{where}: watts is {card.watts:g} without images_per_second; a result's own power is read"
+        seen.add(plain_name(card.name))
+
+
+def _not_finite(where: str, value: float | None) -> Iterator[str]:
+    if value is not None and not math.isfinite(value):
+        yield f"{where} is {value}; must be a finite number above 0"

@@ -1,0 +1,129 @@
+"""What others published about cards: the shipped table, and where a measured card stands beside it."""
+
+import functools
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from importlib import resources
+from typing import Final, Literal
+
+import msgspec
+
+from agent.bench.compare_model import Standing
+from agent.bench.compare_subjects import Subject
+from agent.bench.prices import plain_name
+from agent.probes.show import quantity_text
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+PUBLISHED_SIZE: Final = 224
+"""Image side of every published training figure, in pixels."""
+UNITS: Final[Mapping[str, str]] = {"training": "images/s", "matmul": "flop/s"}
+
+
+class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Where figures were read."""
+
+    title: str
+    url: str
+    read: date
+    method: str
+    caveat: str
+
+
+class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One published figure, or the range of several."""
+
+    source: str
+    card: str
+    driver_name: str = ""
+    """The name that the driver gives the card, empty where it is not known for certain."""
+    quantity: Literal["training", "matmul"]
+    network: Literal["", "resnet50", "vgg16"] = ""
+    precisions: tuple[Literal["bf16", "fp16", "tf32", "fp32", "fp64"], ...]
+    batch: str = ""
+    low: float
+    high: float
+    note: str = ""
+
+    @property
+    def name(self) -> str:
+        """What was measured: the network, or ``matmul``."""
+        return self.network or self.quantity
+
+
+class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The whole table; every row's source is among the sources."""
+
+    sources: Mapping[str, Source]
+    rows: tuple[Row, ...]
+
+
+@functools.cache
+def published() -> Table:
+    """Return the shipped table."""
+    text = (resources.files("agent") / "data" / "published.toml").read_text(encoding="utf-8")
+    return msgspec.convert(tomllib.loads(text), type=Table)
+
+
+def range_text(low: float, high: float, unit: str) -> str:
+    """Return a range with its unit, as ``400.3 to 1,019.6 images/s``; one number where both ends are the same."""
+    ends = quantity_text(low, unit), quantity_text(high, unit)
+    if ends[0] == ends[1]:
+        return ends[0]
+    number, _, told = ends[0].partition(" ")
+    return f"{number if ends[1].endswith(f' {told}') else ends[0]} to {ends[1]}"
+
+
+def standings(subjects: Sequence[Subject], table: Table) -> Iterator[Standing]:
+    """Yield each published figure that a subject measured something like, the highest first.
+
+    Alike are network and data type at 224 px, on one card, in the best mode and batch that was measured.
+    """
+    for subject in subjects:
+        found = [standing for row in table.rows for standing in _beside(subject, row, table)]
+        yield from sorted(found, key=lambda one: (one.quantity, one.precision, -one.published_high, one.card))
+
+
+def _beside(subject: Subject, row: Row, table: Table) -> Iterator[Standing]:
+    for precision in row.precisions:
+        measured = _training(subject, row, precision) if row.quantity == "training" else _product(subject, precision)
+        if measured is not None:
+            yield Standing(
+                label=subject.label,
+                quantity=row.name,
+                precision=precision,
+                measured=measured,
+                unit=UNITS[row.quantity],
+                card=row.card,
+                same_model=bool(row.driver_name) and plain_name(row.driver_name) == plain_name(subject.card),
+                published_low=row.low,
+                published_high=row.high,
+                batch=row.batch,
+                source=table.sources[row.source].title,
+                note=row.note,
+            )
+
+
+def _training(subject: Subject, row: Row, precision: str) -> float | None:
+    wanted = (row.network, precision, PUBLISHED_SIZE)
+    alike = (
+        point.images_per_second
+        for at, point in subject.best
+        if (at.setting.network, at.setting.dtype, at.setting.size) == wanted
+    )
+    return max(alike, default=None)
+
+
+def _product(subject: Subject, precision: str) -> float | None:
+    owner = subject.facts.id if subject.facts else "cpu"
+    values = (
+        record.result.value
+        for step in subject.result.steps
+        for record in step.records
+        if (record.result.probe, record.result.dtype, record.uuid) == ("matmul", precision, owner)
+    )
+    return max((value for value in values if value is not None), default=None)

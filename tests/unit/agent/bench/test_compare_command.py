@@ -1,0 +1,146 @@
+"""``heatsoak compare`` as it is called: forms, files, faults."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from agent.bench.compare_command import NO_MATPLOTLIB, compare
+from agent.bench.store import save
+from agent.errors import ConfigError
+from tests.support.results import bench_result, machine, plain_steps
+
+ROOT = Path(__file__).parents[4]
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> tuple[str, str]:
+    """Two made-up results in files."""
+    for name, result in (
+        ("a", bench_result()),
+        ("b", bench_result(*plain_steps(1.2), label="made up B", on=machine(tensorflow="2.9.0"))),
+    ):
+        save(result, tmp_path / f"{name}.json")
+    return str(tmp_path / "a.json"), str(tmp_path / "b.json")
+
+
+def called(*arguments: str) -> Result:
+    """Return what a call gives."""
+    return CliRunner().invoke(compare, list(arguments), standalone_mode=True)
+
+
+def test_two_files_are_ranked_with_their_cautions(stored: tuple[str, str]) -> None:
+    """The plainest call."""
+    done = called(*stored)
+
+    assert done.exit_code == 0
+    assert "made up A and made up B: TensorFlow: 2.21.0 against 2.9.0" in done.output
+    assert "Rank by throughput, images/s: resnet50 bf16 xla 224 px, batch 128, method 1" in done.output
+
+
+@pytest.mark.parametrize(
+    ("form", "start"),
+    [("markdown", "# Comparison"), ("html", "<!doctype html>"), ("csv", "table,label"), ("json", "{"), ("table", "Be")],
+)
+def test_each_form_can_be_written_to_a_file(stored: tuple[str, str], tmp_path: Path, form: str, start: str) -> None:
+    """Nothing is printed then."""
+    target = tmp_path / "deep" / "out"
+    done = called(*stored, "--format", form, "-o", str(target))
+
+    assert (done.exit_code, done.output) == (0, "")
+    assert target.read_text(encoding="utf-8").startswith(start)
+
+
+def test_pictures_are_written_and_stand_in_the_page(stored: tuple[str, str], tmp_path: Path) -> None:
+    """One file for each; the page holds them itself."""
+    done = called(*stored, "--plots", str(tmp_path / "p"), "--format", "html")
+
+    assert done.exit_code == 0
+    assert {path.name for path in (tmp_path / "p").iterdir()} >= {"throughput-resnet50.svg", "memory-vgg16.svg"}
+    assert done.output.count("<svg") == len(list((tmp_path / "p").iterdir()))
+
+
+def test_published_figures_come_on_demand(stored: tuple[str, str]) -> None:
+    """And say that methods differ."""
+    assert "methods differ" in called(stored[0], "--against", "published", "--format", "markdown").output
+    assert "methods differ" not in called(stored[0], "--format", "markdown").output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((), "at least one result file"),
+        (("--against", "published"), "give at least one result file"),
+        (("--format", "pdf"), "pdf"),
+    ],
+)
+def test_wrong_usage_is_told(arguments: tuple[str, ...], told: str) -> None:
+    """Exit code 2 and what would be right."""
+    done = called(*arguments)
+    assert done.exit_code == 2
+    assert told in done.output
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("missing.json", None, "missing.json: No such file"),
+        ("text.json", "no json", "text.json: "),
+        ("other.json", '{"kind": "other", "schema_version": 1}', "other.json: "),
+        ("newer.json", '{"kind": "heatsoak-bench", "schema_version": 99}', "result of schema 99"),
+        ("half.json", '{"kind": "heatsoak-bench", "schema_version": 1}', "half.json: "),
+    ],
+)
+def test_each_bad_result_file_is_one_line(
+    stored: tuple[str, str], tmp_path: Path, name: str, content: str | None, told: str
+) -> None:
+    """All bad files are told at once, with their names."""
+    if content is not None:
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    done = called(stored[0], str(tmp_path / name), str(tmp_path / "second"))
+
+    assert isinstance(done.exception, ConfigError)
+    assert done.exception.exit_code == 2
+    assert len(done.exception.faults) == 2
+    assert told in done.exception.faults[0]
+
+
+def test_a_price_list_without_throughputs_needs_results(tmp_path: Path) -> None:
+    """There would be nothing to rank."""
+    prices = tmp_path / "p.toml"
+    prices.write_text('currency = "EUR"\n[[card]]\nname = "x"\nprice = 1\n', encoding="utf-8")
+    assert "no card has images_per_second" in str(called("--prices", str(prices)).exception)
+
+
+def test_where_nothing_can_be_written_is_told(stored: tuple[str, str], tmp_path: Path) -> None:
+    """The path and the reason, in one line."""
+    done = called(*stored, "--format", "json", "-o", str(tmp_path))
+    assert isinstance(done.exception, ConfigError)
+    assert "cannot be written" in str(done.exception)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [(("--plots", "pictures"), 2, NO_MATPLOTLIB), (("--format", "html"), 0, NO_MATPLOTLIB.replace("'", "&#39;"))],
+)
+def test_without_matplotlib_one_line_says_what_to_install(
+    stored: tuple[str, str], tmp_path: Path, arguments: tuple[str, ...], code: int, told: str
+) -> None:
+    """Pictures asked for are an error, those of a page are explained there; numbers need no extra."""
+    script = "import sys; sys.modules['matplotlib'] = None; import heatsoak; heatsoak.main()"
+    done = subprocess.run(
+        [sys.executable, "-c", script, "compare", *stored, *arguments],
+        cwd=tmp_path, env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == code
+    assert told in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_json_is_one_document(stored: tuple[str, str]) -> None:
+    """It can be piped on."""
+    assert json.loads(called(*stored, "--format", "json").output)["results"] == ["made up A", "made up B"]

@@ -1,0 +1,66 @@
+"""Pictures: which are drawn, that they are well-formed, and that they take the page's colours."""
+
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from agent.bench.compare import compare
+from agent.bench.compare_model import Comparison, Picture
+from agent.bench.model import Step
+from agent.bench.plots import pictures
+from agent.bench.prices import PricedCard, PriceList
+from tests.support.results import bench_result, plain_steps, training
+
+LABEL = "_a<b>$x_{1$ & Co"
+PRICES = PriceList(currency="EUR", card=(PricedCard(name=LABEL, price=100.0),))
+
+
+@pytest.fixture(scope="module")
+def drawn() -> tuple[Picture, ...]:
+    """Draw a comparison that has something of everything."""
+    spread = Step("two", (training(1700.0, batch=64, replicas=2),))
+    results = [bench_result(*plain_steps(), spread, label=LABEL), bench_result(*plain_steps(1.5), label="b")]
+    return pictures(compare(results, PRICES))
+
+
+def test_every_curve_has_its_picture(drawn: tuple[Picture, ...]) -> None:
+    """Throughput, precision and memory of each network, scaling, and price."""
+    networks = [f"{kind}-{name}" for name in ("resnet50", "vgg16") for kind in ("throughput", "precision", "memory")]
+    assert [picture.name for picture in drawn] == [*networks, "scaling", "price"]
+
+
+def test_pictures_are_well_formed_and_show_labels_as_they_are(drawn: tuple[Picture, ...]) -> None:
+    """Neither markup nor a formula in a label changes a picture."""
+    for picture in drawn:
+        texts = "".join(ET.fromstring(picture.svg).itertext())
+        assert LABEL in texts
+        assert ET.fromstring(picture.file).attrib["style"] == "background:#fff;color:#000"
+
+
+def test_pictures_of_one_page_share_no_identifier(drawn: tuple[Picture, ...]) -> None:
+    """Each refers to its own parts only."""
+    seen: set[str] = set()
+    for picture in drawn:
+        own = {element.attrib["id"] for element in ET.fromstring(picture.svg).iter() if "id" in element.attrib}
+        assert not own & seen
+        seen |= own
+
+
+def test_pictures_take_the_colour_of_the_text_around_them(drawn: tuple[Picture, ...]) -> None:
+    """So they are readable in light and dark; their size is the page's."""
+    for picture in drawn:
+        assert "currentColor" in picture.svg
+        root = ET.fromstring(picture.svg)
+        assert "width" not in root.attrib
+        assert "viewBox" in root.attrib
+
+
+def test_the_same_comparison_is_drawn_the_same() -> None:
+    """A picture in a repository changes when its figures do."""
+    compared = compare([bench_result()])
+    assert pictures(compared) == pictures(compared)
+
+
+def test_nothing_measured_draws_nothing() -> None:
+    """An empty comparison is no fault."""
+    assert pictures(Comparison(results=())) == ()

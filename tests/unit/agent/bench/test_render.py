@@ -1,0 +1,143 @@
+"""A comparison in each form: complete, readable back, and proof against what labels hold."""
+
+import csv
+import html
+import io
+import json
+import re
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from agent.bench import render
+from agent.bench.compare import compare
+from agent.bench.compare_model import Comparison
+from agent.bench.model import Step
+from agent.bench.prices import PricedCard, PriceList
+from agent.bench.published import published
+from agent.bench.render_html import page
+from tests.support.results import bench_result, curve, facts, machine, plain_steps, training
+
+NASTY = 'x<script>alert("1")</script>|[bold]\\,"y"'
+PRICES = PriceList(
+    currency="EUR", energy_price_per_kwh=0.3, years=4.0, utilisation=0.6, card=(PricedCard(name=NASTY, price=100.0),)
+)
+
+
+@pytest.fixture(scope="module")
+def compared() -> Comparison:
+    """Return a comparison that has something of everything."""
+    spread = Step("two", (training(1700.0, batch=64, replicas=2),))
+    left = bench_result(*plain_steps(), spread, label=NASTY)
+    again = bench_result(*plain_steps(1.03), label="again", on=machine(tensorflow="2.9.0"))
+    slowed = curve(1000.0, card="00000002", throttle_share={"hw_thermal": 0.5})
+    other = bench_result(Step("resnet50", slowed), label="other", on=machine(facts("00000002", name="Other")))
+    return compare([left, again, other], PRICES, published())
+
+
+def test_csv_reads_back_whole(compared: Comparison) -> None:
+    """Every ranking, caution, difference, headline and figure is a row; numbers are in full."""
+    head, *rows = list(csv.reader(io.StringIO(render.as_csv(compared))))
+
+    assert tuple(head) == render.CSV_HEAD
+    assert {len(row) for row in rows} == {len(head)}
+    found = [dict(zip(head, row, strict=True)) for row in rows]
+    places = [
+        (row["label"], row["name"], float(row["value"]), int(row["rank"])) for row in found if row["table"] == "ranking"
+    ]
+    assert places == [
+        (row.label, ranking.metric, row.value, row.rank) for ranking in compared.rankings for row in ranking.rows
+    ]
+    for table, number in (
+        ("caution", len(compared.cautions)),
+        ("note", len(compared.notes)),
+        ("difference", len(compared.differences)),
+        ("scaling", len(compared.scaling)),
+    ):
+        assert len([row for row in found if row["table"] == table]) == number > 0
+    assert {row["table"] for row in found} >= {"headline", "figure", "published"}
+    assert all(render.METHODS_DIFFER in row["note"] for row in found if row["table"] == "published")
+
+
+def test_markdown_reads_back_as_tables(compared: Comparison) -> None:
+    """Each table has as many cells in every row as in its head, and nothing of a label is obeyed."""
+    text = render.markdown(compared)
+    blocks = [block.splitlines() for block in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)]
+    read = [[tuple(_cells(line)) for line in block] for block in blocks]
+
+    wanted = [table for table in render.tables(compared) if not table.detail]
+    assert [(block[0], tuple(block[2:])) for block in read] == [(table.head, table.rows) for table in wanted]
+    assert "<script" not in text
+
+
+def _cells(line: str) -> list[str]:
+    cells = re.split(r"(?<!\\) \| ", line.removeprefix("| ").removesuffix(" |"))
+    return [html.unescape(re.sub(r"\\(.)", r"\1", cell)) for cell in cells]
+
+
+def test_json_reads_back_into_the_same_comparison(compared: Comparison) -> None:
+    """The form is the documented struct."""
+    assert msgspec.json.decode(render.as_json(compared), type=Comparison) == compared
+    assert json.loads(render.as_json(compared))["rankings"][0]["unit"] == "images/s"
+
+
+def test_the_page_escapes_labels_and_fetches_nothing(compared: Comparison) -> None:
+    """A result file from elsewhere cannot run a script in the reader's browser."""
+    text = page(compared, ())
+
+    assert "<script" not in text
+    assert html.escape(NASTY, quote=False).partition("[")[0] in text.replace("&#34;", '"')
+    assert not re.search(r'(src|href)="(?!#)', text)
+    assert 'name="viewport"' in text
+    assert "prefers-color-scheme: dark" in text
+
+
+def test_the_page_says_why_it_has_no_pictures(compared: Comparison) -> None:
+    """Nobody looks for what is not there."""
+    assert "no pictures today" in page(compared, (), without="no pictures today")
+
+
+@pytest.mark.parametrize("form", ["terminal", "markdown", "html", "csv", "json"])
+def test_every_form_carries_every_caution(compared: Comparison, form: str) -> None:
+    """Whoever reads one form only is warned too."""
+    text = {
+        "terminal": _terminal(compared),
+        "markdown": re.sub(r"\\(.)", r"\1", html.unescape(render.markdown(compared))),
+        "html": html.unescape(page(compared, ())),
+        "csv": render.as_csv(compared),
+        "json": json.dumps(json.loads(render.as_json(compared)), ensure_ascii=False),
+    }[form]
+    for caution in compared.cautions:
+        assert caution.detail in text
+        assert caution.effect in text
+    assert "slowed by hw_thermal for 50%" in text
+
+
+def _terminal(compared: Comparison) -> str:
+    stream = io.StringIO()
+    render.terminal(compared, Console(file=stream, width=2000))
+    return stream.getvalue()
+
+
+def test_every_rank_names_its_metric_with_unit_and_what_is_compared(compared: Comparison) -> None:
+    """A number without its unit and configuration ranks nothing."""
+    titles = [table.title for table in render.tables(compared) if table.title.startswith("Rank")]
+
+    assert "Rank by throughput, images/s: resnet50 bf16 graph 224 px, batch 128, method 1" in titles
+    assert any("images/s per 10,000 EUR" in title for title in titles)
+    assert any("EUR per million images" in title for title in titles)
+    assert any("images/s/W" in title for title in titles)
+
+
+def test_a_table_for_a_file_has_no_escape_sequences(compared: Comparison) -> None:
+    """It can be read in an editor."""
+    text = render.plain_text(compared)
+    assert "\x1b" not in text
+    assert "[bold]" in text
+
+
+def test_numbers_alone_are_set_flush_right() -> None:
+    """Versions look like numbers and are none."""
+    table = render.Table("t", ("a", "b", "c"), (("1,541.7", "2.21.0", ""), ("+0.50 %", "580.1", "")))
+    assert [render.is_numeric(table, place) for place in range(3)] == [True, False, True]
