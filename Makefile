@@ -62,7 +62,7 @@ $(VENV)/.installed-cpu $(VENV)/.installed-gpu: $(VENV)/.installed-%: setup.py co
 
 $(VENV)/.installed-dev: setup.py constraints.txt requirements-dev.txt deploy/test-tools.sh | $(PY)
 	@deploy/test-tools.sh
-	$(PY) -m pip install --progress-bar on --disable-pip-version-check -c constraints.txt -e ".[cpu,kubernetes]" -r requirements-dev.txt
+	$(PY) -m pip install --progress-bar on --disable-pip-version-check -c constraints.txt -e ".[cpu,kubernetes,report]" -r requirements-dev.txt
 	@touch $@
 
 clean: ## remove what make made

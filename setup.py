@@ -26,7 +26,12 @@ setup(
         "bcrypt>=4",
         "tomli>=2; python_version < '3.11'",
     ],
-    extras_require={"kubernetes": ["h2>=4.1"], "cpu": ["tensorflow-cpu>=2.9"], "gpu": ["tensorflow[and-cuda]>=2.15"]},
+    extras_require={
+        "kubernetes": ["h2>=4.1"],
+        "report": ["matplotlib>=3.8"],  # pictures of heatsoak compare; typed since 3.8
+        "cpu": ["tensorflow-cpu>=2.9"],
+        "gpu": ["tensorflow[and-cuda]>=2.15"],
+    },
     entry_points={"console_scripts": ["heatsoak=heatsoak:main"]},
     classifiers=[
         "License :: OSI Approved :: Apache Software License",
