@@ -62,6 +62,18 @@ def changes_needing_restart(old: Settings, new: Settings) -> tuple[str, ...]:
     )
 
 
+def until_restart(running: Settings, wanted: Settings) -> Settings:
+    """Return ``wanted`` with the settings that a reload cannot change as they are in ``running``.
+
+    So that no part of the agent follows a change that others cannot.
+    """
+    values = {
+        setting.dotted: setting.value_in(running if setting.needs_restart else wanted)
+        for setting in settings_table().values()
+    }
+    return cast("Settings", _build(Settings, "", values))
+
+
 def _document(named: str | None, default: Path) -> Document | None:
     path = Path(named) if named else default
     try:

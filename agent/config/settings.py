@@ -70,9 +70,9 @@ class HostSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
     off: tuple[HostCollector, ...] = ()
     """Names of host collectors that do not run."""
-    proc_root: str = "/proc"
+    proc_root: Annotated[str, RESTART] = "/proc"
     """Where the host's /proc is mounted."""
-    sys_root: str = "/sys"
+    sys_root: Annotated[str, RESTART] = "/sys"
     """Where the host's /sys is mounted."""
     network_exclude: str = r"^(lo|veth.*|cali.*|cni.*|docker.*|br-.*|virbr.*|tunl.*|flannel.*|kube-.*)$"
     """Regular expression of network devices left out."""
@@ -111,7 +111,7 @@ class ProbeSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """MiB of host memory that must be free, in the host and in the cgroup, before a probe child starts."""
     threads: Annotated[int, Meta(ge=1)] = 4
     """Most threads TensorFlow may use for one operation in the scheduled probes."""
-    trust_pids: Literal["auto", "yes", "no"] = "auto"
+    trust_pids: Annotated[Literal["auto", "yes", "no"], RESTART] = "auto"
     """Whether process ids are the host's; `auto` finds out."""
 
 

@@ -103,6 +103,19 @@ def test_sighup_takes_over_a_good_configuration_and_refuses_a_bad_one(tmp_path: 
         assert agent.value("heatsoak_node_info", rack="r7") == 1.0
 
 
+def test_a_reload_follows_no_setting_that_needs_a_restart(tmp_path: Path) -> None:
+    """Another root of /proc is announced, each time, and nothing reads it: the host's readings go on."""
+    with running_agent(tmp_path, environ=_FAST) as agent:
+        eventually(lambda: agent.value("heatsoak_host_boot_time_seconds"), "a reading of the host")
+        agent.config_path.write_text(f'[node]\nrack = "r7"\n[host]\nproc_root = "{tmp_path}"\n')
+        agent.process.send_signal(signal.SIGHUP)
+        eventually(lambda: agent.value("heatsoak_node_info", rack="r7"), "the new rack")
+        agent.process.send_signal(signal.SIGHUP)
+        told = eventually(lambda: agent.events("setting_needs_restart")[1:], "the second announcement")
+        assert told[0]["setting"] == "host.proc_root"
+        assert agent.value("heatsoak_host_boot_time_seconds")
+
+
 def test_the_agent_loads_neither_pynvml_nor_tensorflow(tmp_path: Path) -> None:
     """What hangs or is large stays in the children: the agent's own process maps no file of either."""
     with running_agent(tmp_path, scenario="h200") as agent:

@@ -1,12 +1,15 @@
 """From file and environment to settings, or to every fault at once."""
 
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent.config.load import changes_needing_restart, load, unknown_variables
+from agent.config.load import changes_needing_restart, load, unknown_variables, until_restart
+from agent.config.schema import settings_table
 from agent.config.settings import AgentSettings, HostSettings, LogSettings, NodeSettings, Settings, WebSettings
 from agent.errors import ConfigError
 from agent.model.quantities import QUANTITIES
@@ -179,6 +182,37 @@ def test_only_changes_that_a_reload_cannot_make_need_a_restart() -> None:
     new = Settings(web=WebSettings(listen=(":1",)), node=NodeSettings(rack="r"), log=LogSettings(level="debug"))
     assert changes_needing_restart(old, new) == ("web.listen",)
     assert changes_needing_restart(old, old) == ()
+
+
+@given(st.sampled_from(sorted(settings_table())), st.sampled_from(sorted(settings_table())))
+def test_a_reload_takes_over_what_it_can_and_nothing_by_halves(one: str, other: str) -> None:
+    """What needs a restart stays everywhere as it was, the rest is as wanted, whatever changes together."""
+    running = Settings()
+    wanted = changed(changed(running, one), other)
+    kept = until_restart(running, wanted)
+    for dotted, setting in settings_table().items():
+        assert setting.value_in(kept) == setting.value_in(running if setting.needs_restart else wanted), dotted
+    assert until_restart(running, running) == running
+
+
+def changed(settings: Settings, dotted: str) -> Settings:
+    """Return ``settings`` with another value, of whatever type, under one name."""
+    section, _, key = dotted.rpartition(".")
+    path = section.split(".")
+    structs: list[Any] = [settings]
+    for name in path:
+        structs.append(getattr(structs[-1], name))
+    value: Any = f"not {getattr(structs[-1], key)}"
+    for struct, name in zip(reversed(structs), [key, *reversed(path)], strict=True):
+        value = msgspec.structs.replace(struct, **{name: value})
+    assert isinstance(value, Settings)
+    return value
+
+
+@pytest.mark.parametrize("dotted", ["host.proc_root", "host.sys_root", "probe.trust_pids"])
+def test_what_is_read_at_the_start_alone_needs_a_restart(dotted: str) -> None:
+    """The judge, the allocations and the probes hold these from the start on."""
+    assert changes_needing_restart(Settings(), changed(Settings(), dotted)) == (dotted,)
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
