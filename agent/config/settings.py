@@ -107,8 +107,9 @@ class ProbeSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """MiB of used memory above the card's idle level that still count as idle."""
     duty_budget: Share = 0.01
     """Largest share of a card's time that scheduled probes may take, over a day."""
-    host_memory_mib: NotNegative = 4096.0
-    """MiB of host memory that must be free, in the host and in the cgroup, before a probe child starts."""
+    host_memory_mib: Annotated[float, Meta(ge=-1)] = -1.0
+    """MiB of host memory that must be free, in the host and in the cgroup, before a probe child starts; -1 goes by
+    what it runs: 3072 for the hourly pair, 7168 for the daily measurements, less on a CPU."""
     threads: Annotated[int, Meta(ge=1)] = 4
     """Most threads TensorFlow may use for one operation in the scheduled probes."""
     trust_pids: Annotated[Literal["auto", "yes", "no"], RESTART] = "auto"

@@ -1,12 +1,34 @@
 """Whether the host would hold a probe child, and whether the kernel killed one for lack of memory."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
+from typing import Final
 
 import msgspec
 
+from agent.model.probe import DeviceKind, ProbeName, ProbeRequest
+
 _MEBIBYTE = 1024 * 1024
+NEEDED_MIB: Final[Mapping[ProbeName, float]] = MappingProxyType(
+    {
+        "matmul": 3072.0,
+        "resnet50": 3072.0,
+        "memory": 3072.0,
+        "pipeline": 3072.0,
+        "vgg16": 7168.0,
+        "bandwidth": 7168.0,
+        "fill": 7168.0,
+    }
+)
+"""MiB of host memory a child with one card needs for each probe: what children were measured to take on an H200 at
+most, and 15 % or more (docs/benchmarks.md). What shared a child bears that child's peak."""
+NEEDED_LARGE_MIB: Final = 5120.0
+"""The same for products above 8192, and for what XLA compiles."""
+LARGEST_USUAL_SIDE: Final = 8192
+NEEDED_ON_CPU_MIB: Final = 1536.0
+"""The same for the small shapes that a CPU is measured with."""
 
 
 class HostRoots(msgspec.Struct, frozen=True):
@@ -23,14 +45,14 @@ class _Level(msgspec.Struct, frozen=True):
     limit: str
     usage: str
     events: str
-    reclaimable: str
+    cache: tuple[str, ...]
 
 
 def available_bytes(roots: HostRoots = HostRoots()) -> int | None:  # noqa: B008 - frozen
     """Return how much memory a new process may still take here; None where the kernel does not say.
 
     The least of what the host has left and what each memory cgroup above this process has left, file
-    cache that would be given back counted as free.
+    cache counted as free: the libraries that the last child read are given back for the next.
     """
     left = []
     with contextlib.suppress(OSError, ValueError, IndexError):
@@ -39,9 +61,24 @@ def available_bytes(roots: HostRoots = HostRoots()) -> int | None:  # noqa: B008
         with contextlib.suppress(OSError, ValueError):
             limit = int((level.directory / level.limit).read_text(encoding="ascii"))
             usage = int((level.directory / level.usage).read_text(encoding="ascii"))
-            cache = _numbers(level.directory / "memory.stat").get(level.reclaimable, 0)
+            statistics = _numbers(level.directory / "memory.stat")
+            cache = sum(statistics.get(name, 0) for name in level.cache)
             left.append(max(0, limit - usage + cache))
     return min(left, default=None)
+
+
+def needed_mib(requests: Iterable[ProbeRequest], device: DeviceKind, configured_mib: float) -> float:
+    """Return how much host memory one child with these requests needs; ``configured_mib`` where it is not negative."""
+    if configured_mib >= 0:
+        return configured_mib
+    return max((_needed_mib(request, device) for request in requests), default=0.0)
+
+
+def _needed_mib(request: ProbeRequest, device: DeviceKind) -> float:
+    if device == "cpu" and request.probe != "fill":
+        return NEEDED_ON_CPU_MIB
+    large = request.mode == "xla" or (request.probe == "matmul" and request.size > LARGEST_USUAL_SIDE)
+    return max(NEEDED_MIB[request.probe], NEEDED_LARGE_MIB if large else 0.0)
 
 
 def why_not_host(needed_mib: float, roots: HostRoots = HostRoots()) -> str | None:  # noqa: B008 - frozen
@@ -73,15 +110,17 @@ def _levels(roots: HostRoots) -> Iterator[_Level]:
     for line in lines:
         _, controllers, path = line.split(":", 2)
         if controllers == "":
-            base, names = roots.cgroup, ("memory.max", "memory.current", "memory.events", "inactive_file")
+            base, names = roots.cgroup, ("memory.max", "memory.current", "memory.events")
+            cache = ("active_file", "inactive_file")
         elif "memory" in controllers.split(","):
-            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "memory.oom_control", "total_inactive_file")
+            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "memory.oom_control")
+            cache = ("total_active_file", "total_inactive_file")
             base = roots.cgroup / "memory"
         else:
             continue
         directory = base / path.lstrip("/")
         for level in (directory, *directory.parents):
-            yield _Level(level, *names)
+            yield _Level(level, *names, cache)
             if level == base:
                 break
 

@@ -14,7 +14,7 @@ from agent.errors import EXIT_BAD_CARD, EXIT_OK, EXIT_UNKNOWN_CARD
 from agent.model.probe import ProbeRecord, ProbeRequest
 from agent.model.reference import Reference
 from agent.model.snapshot import Card
-from agent.probes.memory import available_bytes
+from agent.probes.memory import available_bytes, needed_mib
 from agent.probes.outcome import Failure, failed_result
 from agent.probes.session import ProbeSession
 from agent.probes.show import Progress, table, value_text
@@ -84,7 +84,7 @@ def measure_cards(
 def side_by_side(settings: ProbeSettings, cards: int) -> int:
     """Return how many children the host holds at once: CPUs and memory allow it, and no more than ``cards``."""
     left_bytes = available_bytes()
-    per_child_bytes = max(1.0, settings.host_memory_mib * _MEBIBYTE)
+    per_child_bytes = max(1.0, needed_mib(REQUESTS, "gpu", settings.host_memory_mib) * _MEBIBYTE)
     by_memory = cards if left_bytes is None else int(left_bytes / per_child_bytes)
     return max(1, min(cards, by_memory, len(os.sched_getaffinity(0)) // _CPUS_PER_CHILD))
 

@@ -11,7 +11,7 @@ import structlog
 from agent.clock import Clock
 from agent.config.settings import PipelineSettings, ProbeSettings
 from agent.model.metrics import Sample
-from agent.model.probe import ChildEvent, ProbeRecord, ProbeRequest
+from agent.model.probe import ChildEvent, DeviceKind, ProbeRecord, ProbeRequest
 from agent.model.reference import Series
 from agent.model.snapshot import GpuProcess, Snapshot
 from agent.nvml.source import CardSource
@@ -20,7 +20,7 @@ from agent.probes.cards import Cards
 from agent.probes.counts import Counts
 from agent.probes.history import LastRecords
 from agent.probes.job import Job
-from agent.probes.memory import why_not_host
+from agent.probes.memory import needed_mib, why_not_host
 from agent.probes.outcome import Failure, failed_result
 from agent.probes.plan import DAY_S, JUDGED, SUSPICION_DELAYS_S, SUSPICION_RUNS, Plan, plans
 from agent.probes.policy import cpus_are_idle
@@ -176,7 +176,7 @@ class ProbeService:
         and the records say so, on a card that ``observe`` has not seen and where host memory is short.
         """
         card = self._cards.get(uuid) if uuid else None
-        reason = "no_telemetry" if uuid and card is None else why_not_host(self._settings.host_memory_mib)
+        reason = "no_telemetry" if uuid and card is None else self._why_not_host(requests, uuid or "cpu")
         if reason:
             return self._skip(requests, uuid or "cpu", reason, trigger)
         job = Job(requests=requests, card=card, trigger=trigger, threads=threads, yield_to_tenants=yield_to_tenants)
@@ -245,7 +245,11 @@ class ProbeService:
                 return reason
         if plan.whole_node and not self._node_is_idle():
             return "host_busy"
-        return why_not_host(self._settings.host_memory_mib)
+        return self._why_not_host(plan.requests, uuid)
+
+    def _why_not_host(self, requests: tuple[ProbeRequest, ...], uuid: str) -> str | None:
+        device: DeviceKind = "cpu" if uuid == "cpu" else "gpu"
+        return why_not_host(needed_mib(requests, device, self._settings.host_memory_mib))
 
     def _node_is_idle(self) -> bool:
         cards = self._cards.all()

@@ -16,7 +16,7 @@ from agent.nvml.advice import STARTING
 from agent.nvml.source import CardSource
 from agent.probes.cards import Cards
 from agent.probes.job import Job, Setup
-from agent.probes.memory import why_not_host
+from agent.probes.memory import needed_mib, why_not_host
 from agent.probes.outcome import Failure, failed_result
 from agent.probes.runner import ProbeRunner
 
@@ -113,7 +113,8 @@ class ProbeSession:
         """
         uuids = [uuid, *(card.identity.uuid for card in setup.companions)] if uuid else []
         card = self._cards.get(uuid) if uuid else None
-        reason = why_not_host(self._settings.host_memory_mib) or self._why_not_any(uuids, force=force)
+        needed = needed_mib(requests, "gpu" if uuid else "cpu", self._settings.host_memory_mib)
+        reason = why_not_host(needed) or self._why_not_any(uuids, force=force)
         if reason:
             return self._skipped(requests, card, uuid or "cpu", reason, trigger)
         settings = msgspec.structs.replace(self._settings, deadline_s=deadline_s or self._settings.deadline_s)

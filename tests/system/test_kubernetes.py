@@ -10,6 +10,8 @@ import pytest
 import yaml
 
 from agent.config.load import load
+from agent.probes.memory import needed_mib
+from agent.probes.plan import plans
 from tests.support.agent import ROOT
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(120)]
@@ -164,10 +166,11 @@ def test_with_the_burn_in_label_each_node_fits_exactly_one_set() -> None:
 def test_the_memory_limit_leaves_room_for_a_probe() -> None:
     """Where probes run, the agent and what must be free before a child starts fit below the limit."""
     ((_, container),) = _agents(_render("probes.schedule=idle"))
-    needed_mib = load(None, {}, ROOT / "nothing").probe.host_memory_mib
     limit = container["resources"]["limits"]["memory"]
     assert limit.endswith("Gi")
-    assert float(limit.removesuffix("Gi")) * 1024 >= needed_mib + 512
+    every = [request for plan in plans("gpu", daily=True, data_dir="") for request in plan.requests]
+    configured_mib = load(None, {}, ROOT / "nothing").probe.host_memory_mib
+    assert float(limit.removesuffix("Gi")) * 1024 >= needed_mib(every, "gpu", configured_mib) + 512
 
 
 def test_the_configuration_of_the_chart_is_one_that_the_agent_takes(tmp_path: Path) -> None:

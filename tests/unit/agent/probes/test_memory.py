@@ -1,12 +1,17 @@
 """How much memory is left for a child, and what proves that the kernel killed one."""
 
+import json
 from pathlib import Path
 
 import pytest
 
-from agent.probes.memory import HostRoots, available_bytes, oom_kills
+from agent.model.probe import PROBE_KINDS, ProbeRequest
+from agent.probes.memory import NEEDED_MIB, HostRoots, available_bytes, needed_mib, oom_kills
+from agent.probes.plan import plans
 
 GIB = 1 << 30
+MEASURED = Path(__file__).parents[4] / "benchmarks" / "results" / "h200"
+MARGIN = 1.15
 
 
 def roots(tmp_path: Path, cgroup_lines: str, files: dict[str, str], available_kib: int = 8 << 20) -> HostRoots:
@@ -27,7 +32,7 @@ def v2(directory: str, limit: str, usage: int, cache: int = 0) -> dict[str, str]
     return {
         f"{directory}/memory.max": f"{limit}\n",
         f"{directory}/memory.current": f"{usage}\n",
-        f"{directory}/memory.stat": f"anon 1\ninactive_file {cache}\n",
+        f"{directory}/memory.stat": f"anon 1\ninactive_file {cache // 2}\nactive_file {cache - cache // 2}\n",
         f"{directory}/memory.events": "low 0\noom 1\noom_kill 2\n",
     }
 
@@ -69,6 +74,42 @@ def test_used_up_group_has_nothing_left(tmp_path: Path) -> None:
 def test_unknown_is_none(tmp_path: Path) -> None:
     """Where the kernel says nothing there is no number."""
     assert available_bytes(HostRoots(tmp_path, tmp_path)) is None
+
+
+def children() -> list[tuple[tuple[ProbeRequest, ...], float]]:
+    """Return what each measured child ran on a real card, and its peak in MiB."""
+    once = json.loads((MEASURED / "every_probe_once.json").read_text())
+    beside = json.loads((MEASURED / "beside_pytorch.json").read_text())
+    runs = [*once, *(one["events"] for kind in ("matmul", "resnet") for one in beside[kind] if "events" in one)]
+    found = []
+    for events in runs:
+        results = [event for event in events if event["event"] == "result"]
+        requests = (
+            ProbeRequest(one["probe"], one["dtype"], int(one["shape"].split("x")[0]), mode=one["mode"])
+            if one["probe"] == "matmul"
+            else ProbeRequest(one["probe"], one["dtype"], mode=one["mode"])
+            for one in results
+        )
+        found.append((tuple(requests), events[-1]["host_peak_bytes"] / (1 << 20)))
+    return found
+
+
+def test_no_measured_child_took_more_than_it_is_said_to_need() -> None:
+    """With a margin; a child let in where it does not fit is killed, and with it whoever shares its limit."""
+    measured = children()
+    assert len(measured) >= 11
+    for requests, peak_mib in measured:
+        assert needed_mib(requests, "gpu", -1.0) >= MARGIN * peak_mib, requests
+
+
+def test_the_need_goes_by_what_is_run() -> None:
+    """Every probe has one, a day's measurements need more than an hour's, a CPU's less; a number set counts for all."""
+    hourly, daily, _ = (plan.requests for plan in plans("gpu", daily=True, data_dir=""))
+    (on_cpu,) = (plan.requests for plan in plans("cpu", daily=True, data_dir=""))
+    assert set(NEEDED_MIB) == set(PROBE_KINDS)
+    assert needed_mib(on_cpu, "cpu", -1.0) < needed_mib(hourly, "gpu", -1.0) < needed_mib(daily, "gpu", -1.0)
+    assert {needed_mib(plan, "gpu", 100.0) for plan in (hourly, daily)} == {100.0}
+    assert needed_mib((), "gpu", -1.0) == 0.0
 
 
 def test_kills_are_counted_in_host_and_own_group(tmp_path: Path) -> None:
