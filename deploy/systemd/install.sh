@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Install, upgrade, roll back or remove heatsoak as a systemd service. Each command may be run again.
 set -euo pipefail
+umask 022 # the service's user must read what root installs, whatever root's own umask is
 
 usage() {
   cat <<'TEXT'
@@ -11,7 +12,7 @@ Usage: install.sh install [OPTION…]   install or upgrade, then (re)start the s
 Options of install:
   --python PATH        Python 3.10 to 3.13 for the agent (default: the newest in /usr/bin and /usr/local/bin)
   --wheels DIR         take all packages from DIR and ask no index: for hosts without a network
-  --tensorflow WHICH   what the probes measure: gpu, cpu, none, or the path of a Python that has TensorFlow
+  --tensorflow WHICH   what the probes measure: gpu, cpu, none, or the whole path of a Python that has TensorFlow
                        (default: gpu where the driver is, else none). One that is there is never touched:
                        to get another, remove /opt/heatsoak/tensorflow first
   --no-start           install only
@@ -60,6 +61,19 @@ make_venv() {
   fi
 }
 
+# What is wrong with the options is told before anything is changed.
+check_options() {
+  if [ -n "$wheels" ]; then
+    [ -d "$wheels" ] || fail "--wheels $wheels is no directory"
+    wheels=$(cd "$wheels" && pwd)
+  fi
+  case $tensorflow in
+    "" | gpu | cpu | none) ;;
+    /*) [ -f "$tensorflow" ] && [ -x "$tensorflow" ] || fail "--tensorflow $tensorflow is no program" ;;
+    *) fail "--tensorflow is $tensorflow; it must be gpu, cpu, none or an absolute path" ;;
+  esac
+}
+
 install_tensorflow() {
   if [ -z "$tensorflow" ]; then
     tensorflow=none
@@ -74,12 +88,10 @@ install_tensorflow() {
     gpu) say "installing TensorFlow with CUDA (about 5 GB)" && make_venv "$TENSORFLOW" 'tensorflow[and-cuda]' ;;
     cpu) say "installing TensorFlow for the CPU (about 1.5 GB)" && make_venv "$TENSORFLOW" tensorflow-cpu ;;
     /*)
-      [ -x "$tensorflow" ] || fail "--tensorflow $tensorflow is no program"
       mkdir -p "$TENSORFLOW/bin"
       printf '#!/bin/sh\nexec %q "$@"\n' "$tensorflow" >"$TENSORFLOW/bin/python"
       chmod 755 "$TENSORFLOW/bin/python"
       ;;
-    *) fail "--tensorflow is $tensorflow; it must be gpu, cpu, none or an absolute path" ;;
   esac
 }
 
@@ -109,7 +121,18 @@ install_agent() {
   for old in "$BASE"/releases/*; do
     [ "$old" = "$release" ] || [ "$old" = "$(readlink -f "$BASE/previous")" ] || rm -rf "$old"
   done
-  ln -sfn "$BASE/current/bin/heatsoak" "$COMMAND"
+  install_command
+}
+
+# The command measures the same TensorFlow as the service does.
+install_command() {
+  cat >"$COMMAND.new" <<TEXT
+#!/bin/sh
+export HEATSOAK_PROBE_PYTHON="\${HEATSOAK_PROBE_PYTHON:-$TENSORFLOW/bin/python}"
+exec $BASE/current/bin/heatsoak "\$@"
+TEXT
+  chmod 755 "$COMMAND.new"
+  mv -fT "$COMMAND.new" "$COMMAND"
 }
 
 install_files() {
@@ -141,7 +164,7 @@ cmd_install() {
     esac
     shift
   done
-  [ -z "$wheels" ] || [ -d "$wheels" ] || fail "--wheels $wheels is no directory"
+  check_options
   python=$(find_python "$python")
   make_user
   install_agent
@@ -153,6 +176,7 @@ cmd_install() {
 
 cmd_rollback() {
   local current previous
+  [ $# = 0 ] || fail "rollback takes no $1; see --help"
   [ -e "$BASE/previous" ] || fail "there is no earlier agent in $BASE"
   current=$(readlink -f "$BASE/current")
   previous=$(readlink -f "$BASE/previous")
@@ -162,14 +186,15 @@ cmd_rollback() {
 }
 
 cmd_uninstall() {
+  [ $# = 0 ] || [ "$*" = --purge ] || fail "$* is no option of uninstall; see --help"
+  [ "${1-}" = --purge ] || keep_configuration
   systemctl disable --now --quiet "${UNIT_FILES[@]}" 2>/dev/null || true
-  rm -rf "${UNIT_FILES[@]/#/$UNITS/}" "$UNITS/heatsoak.service.d"
+  rm -rf "${UNIT_FILES[@]/#/$UNITS/}" "$UNITS"/heatsoak{,-devices}.service.d "$UNITS/heatsoak.socket.d"
   systemctl daemon-reload
   systemctl reset-failed heatsoak.service 2>/dev/null || true
   if [ "${1-}" = --purge ]; then
     rm -rf "$STATE"
   elif [ -d "$STATE" ]; then
-    keep_configuration
     chown -R root:root "$STATE" # systemd gives it back to the service's user, should it be installed again
     say "kept: $STATE"
   fi
@@ -177,14 +202,23 @@ cmd_uninstall() {
   ! getent passwd heatsoak >/dev/null || userdel heatsoak
 }
 
-# What an administrator wrote is not thrown away.
+# What an administrator wrote, settings and changes to the units, is not thrown away.
 keep_configuration() {
-  [ -d "$CONFIG" ] || return 0
-  if [ "$(ls -A "$CONFIG")" != heatsoak.toml ] || ! "$COMMAND" config defaults | cmp -s - "$CONFIG/heatsoak.toml"; then
-    rm -rf "$STATE/configuration"
-    cp -a "$CONFIG" "$STATE/configuration"
-    say "kept: your configuration, in $STATE/configuration"
+  local kept=$STATE/configuration path written=()
+  [ -d "$STATE" ] || return 0
+  if [ -d "$CONFIG" ]; then
+    if [ "$(ls -A "$CONFIG")" != heatsoak.toml ] || ! "$COMMAND" config defaults | cmp -s - "$CONFIG/heatsoak.toml"; then
+      written+=("$CONFIG"/.)
+    fi
   fi
+  for path in "$UNITS"/heatsoak{,-devices}.service.d "$UNITS/heatsoak.socket.d"; do
+    [ ! -d "$path" ] || written+=("$path")
+  done
+  [ ${#written[@]} != 0 ] || return 0
+  rm -rf "$kept"
+  mkdir -m 700 "$kept"
+  cp -a "${written[@]}" "$kept"
+  say "kept: your configuration, in $kept"
 }
 
 case ${1-} in

@@ -14,6 +14,7 @@ _NOT_OURS = ("/run/", "/tmp/", "/var/log/", "/var/cache/", "/root/", "/var/lib/s
 _ACCOUNTS = ("/etc/passwd", "/etc/group", "/etc/shadow", "/etc/gshadow", "/etc/subuid", "/etc/subgid")
 _EMPTIED = "/etc/systemd/system/multi-user.target.wants"
 """The folder of links to services: systemctl removes it with the last of them."""
+_DROP_IN = "/etc/systemd/system/heatsoak.service.d/local.conf"
 _FOLDERS = ("/opt/heatsoak", "/etc/heatsoak", "/run/heatsoak", "/etc/systemd/system/heatsoak.service.d")
 
 
@@ -27,6 +28,12 @@ def _release(machine: Machine) -> str:
 
 def _state(machine: Machine) -> str:
     return machine.unit("heatsoak.service", "ActiveState")["ActiveState"]
+
+
+def _install_as_a_careful_root(machine: Machine) -> None:
+    """Install from a shell whose new files are root's alone, with the packages named from where it stands."""
+    script = 'umask 077; cd /opt; exec "$0" install --wheels packages --tensorflow none'
+    machine.run("sh", "-c", script, INSTALLER)
 
 
 def _ours(machine: Machine) -> set[str]:
@@ -66,12 +73,16 @@ def test_install_upgrade_rollback_uninstall_and_install_again() -> None:
         assert (_release(machine), _state(machine)) == (second, "active")
 
         eventually(lambda: machine.run("heatsoak", "pause", "--gpu", "0", check=False).returncode == 0, "a card")
+        machine.write(_DROP_IN, "[Service]\nNice=5\n")
+        assert machine.run(INSTALLER, "uninstall", "--prge", check=False).returncode == 2
+        assert _state(machine) == "active"
         machine.run(INSTALLER, "uninstall")
         machine.run(INSTALLER, "uninstall")
         left = _ours(machine) - before
         assert {path for path in left if not path.startswith(_STATE)} == set()
         assert f"{_STATE}/heatsoak.db" in left
         assert f"{_STATE}/configuration/heatsoak.toml" in left
+        assert f"{_STATE}/configuration/heatsoak.service.d/local.conf" in left
         assert machine.output("stat", "-c", "%U", f"{_STATE}/heatsoak.db") == "root"
         assert machine.output("cat", "/etc/passwd", "/etc/group") == passwords
         assert machine.run("ls", "-d", *_FOLDERS, check=False).stdout == ""
@@ -88,8 +99,11 @@ def test_install_upgrade_rollback_uninstall_and_install_again() -> None:
 def test_a_failed_upgrade_leaves_the_running_agent_alone() -> None:
     """Packages that are missing are told, nothing half-made is left, and the old agent still runs."""
     with booted(machine_files()) as machine:
-        machine.write("/etc/heatsoak/environment", ENVIRONMENT)
-        _install(machine)
+        _install_as_a_careful_root(machine)
+        assert _state(machine) == "active"
+        assert (
+            machine.output("stat", "-c", "%a", "/etc/heatsoak/heatsoak.toml", "/usr/local/bin/heatsoak") == "644\n755"
+        )
         release, pid = _release(machine), machine.unit("heatsoak.service", "MainPID")
         machine.run("mkdir", "/opt/nothing")
         failed = machine.run(INSTALLER, "install", "--wheels", "/opt/nothing", check=False)

@@ -114,6 +114,13 @@ def test_a_scheduled_probe_runs_within_the_unit(service: Machine) -> None:
     assert found[0][1] > 1e8
 
 
+def test_the_command_measures_what_the_service_measures(service: Machine) -> None:
+    """`heatsoak probe`, as every runbook asks root to run it, finds the TensorFlow that the installer made."""
+    told = service.output("heatsoak", "probe", "matmul", "--device", "cpu", "--seconds", "0.2", "--json")
+    (record,) = json.loads(told)["records"]
+    assert record["result"]["status"] == "ok"
+
+
 def test_without_the_hosts_pids_cards_are_not_probed_and_the_reason_is_told(service: Machine) -> None:
     """The machine has a pid namespace of its own: each probe of a card is skipped for no_host_pid, none runs."""
     config = CONFIGURATION.replace("enabled = false", "enabled = true\nfirst_delay_s = 0.5").replace('"cpu"', '"gpu"')
@@ -254,13 +261,18 @@ def test_systemd_finds_nothing_wrong_and_little_exposed(service: Machine) -> Non
         (("install", "--wheels", "/nowhere"), "/nowhere is no directory"),
         (("install", "--python", "/root/bin/python3"), "--python"),
         (("install", "--color"), "--color is no option"),
+        (("install", "--tensorflow", "tpu"), "--tensorflow is tpu; it must be gpu, cpu, none or an absolute path"),
+        (("install", "--tensorflow", "/opt"), "/opt is no program"),
         (("rollback",), "there is no earlier agent"),
+        (("rollback", "now"), "rollback takes no now"),
+        (("uninstall", "--prge"), "--prge is no option of uninstall"),
     ],
 )
 def test_a_wrong_call_says_what_is_wrong(installed: Machine, arguments: tuple[str, ...], told: str) -> None:
     """Exit 2, one line that names the fault, and the service untouched."""
-    pid = installed.unit("heatsoak.service", "MainPID")
+    pid, releases = installed.unit("heatsoak.service", "MainPID"), installed.output("ls", "/opt/heatsoak/releases")
     ended = installed.run(INSTALLER, *arguments, check=False)
     assert ended.returncode == 2
     assert told in ended.stderr
     assert installed.unit("heatsoak.service", "MainPID") == pid
+    assert installed.output("ls", "/opt/heatsoak/releases") == releases
