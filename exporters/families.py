@@ -93,7 +93,7 @@ def allocations(snapshot: Snapshot) -> Iterator[Family]:
     family = Family("heatsoak_gpu_allocation", "Who holds a card: a pod's container or a Slurm job.", "info")
     indices = {card.identity.uuid: card.identity.index for card in snapshot.cards}
     for held in snapshot.allocations:
-        who = {"namespace": held.namespace, "pod": held.pod, "container": held.container, "job": held.job}
+        who = {"namespace": held.namespace, "pod": held.pod, "container": held.container, "slurm_job": held.job}
         labels = {key: clean_label(value) for key, value in who.items()}
         family.add_sample("heatsoak_gpu_allocation_info", card_labels(indices.get(held.uuid), held.uuid) | labels, 1)
     if family.samples:

@@ -219,7 +219,7 @@ def test_with_the_hosts_pids_the_job_of_a_process_is_named(
             )
             with running_container(image, tmp_path, environ=environ, mounts=mounts, host_pids=True) as container:
                 rows = eventually(lambda: _values(container, "heatsoak_gpu_allocation_info"), "the job")
-                assert [(labels["gpu"], labels["job"]) for labels, _ in rows] == [("4", "42")]
+                assert [(labels["gpu"], labels["slurm_job"]) for labels, _ in rows] == [("4", "42")]
         finally:
             sleeper.kill()
 

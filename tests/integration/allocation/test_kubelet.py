@@ -131,7 +131,7 @@ def test_a_running_agent_names_the_pod_and_leaves_its_card_alone(tmp_path: Path)
                 "namespace": "ml",
                 "pod": "train-0",
                 "container": "train",
-                "job": "",
+                "slurm_job": "",
             }
             eventually(lambda: agent.value("heatsoak_gpu_allocation_info", **labels) == 1.0, "the pod")
             eventually(
