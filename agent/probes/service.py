@@ -17,6 +17,7 @@ from agent.model.snapshot import GpuProcess, Snapshot
 from agent.nvml.source import CardSource
 from agent.probes.backoff import EnvironmentBackoff
 from agent.probes.cards import Cards
+from agent.probes.catch_up import CatchUp
 from agent.probes.counts import Counts
 from agent.probes.history import LastRecords
 from agent.probes.job import Job
@@ -71,6 +72,7 @@ class ProbeService:
         self._schedule = Schedule(clock)
         self._counts = Counts(scheduled=settings.enabled)
         self._backoff = EnvironmentBackoff(settings.interval_s)
+        self._catch_up = CatchUp(settings.interval_s)
         self._last = LastRecords()
         self._stopping = threading.Event()
         self._free = threading.Lock()
@@ -84,6 +86,7 @@ class ProbeService:
 
     def start(self) -> None:
         """Start the schedule; on the CPU, or as soon as ``observe`` has seen a card, probes follow."""
+        self._runner.sweep()
         self._schedule.start()
         if self._settings.enabled and self._settings.device == "cpu":
             self._add_jobs("cpu")
@@ -106,6 +109,7 @@ class ProbeService:
             for card in snapshot.cards:
                 if card.identity.uuid not in known:
                     self._add_jobs(card.identity.uuid)
+            self._catch_up_where_idle(snapshot.taken_monotonic_s)
 
     def reconfigure(self, settings: ProbeSettings, pipeline: PipelineSettings) -> None:
         """Take other settings; where they differ, the schedule starts anew. A running child goes on."""
@@ -115,6 +119,7 @@ class ProbeService:
         self._cards.settings = settings
         self._runner.use(settings)
         self._backoff = EnvironmentBackoff(settings.interval_s)
+        self._catch_up = CatchUp(settings.interval_s)
         for name in self._schedule.names():
             self._schedule.cancel(name)
         if settings.enabled and settings.device == "cpu":
@@ -213,6 +218,17 @@ class ProbeService:
                 jitter=settings.jitter,
             )
 
+    def _catch_up_where_idle(self, now_s: float) -> None:
+        """Ask for the judged pair on cards that are idle now and were not when it was due."""
+        for uuid in self._catch_up.due(now_s):
+            if self.why_not(uuid) is None:
+                self._catch_up.attempt(uuid, now_s)
+                self._schedule.once(
+                    f"{uuid} catch-up",
+                    lambda uuid=uuid: self._run_plan(uuid, JUDGED, "schedule"),  # type: ignore[misc]
+                    delay_s=0.0,
+                )
+
     def _run_plan(self, uuid: str, plan: Plan, trigger: str) -> None:
         """Run a plan on a device if it may be run now, else count why not.
 
@@ -222,15 +238,13 @@ class ProbeService:
             uuid = self._cards.all()[0].identity.uuid
         reason = self._why_not_plan(uuid, plan, trigger)
         if reason:
-            self._skip(plan.requests, uuid, reason, trigger)
-            return
-        job = Job(
-            requests=plan.requests,
-            card=self._cards.get(uuid),
-            trigger=trigger,
-            threads=0 if plan.whole_node else self._settings.threads,
-        )
-        self._run(job, lambda _event: None)
+            records = self._skip(plan.requests, uuid, reason, trigger)
+        else:
+            threads = 0 if plan.whole_node else self._settings.threads
+            job = Job(requests=plan.requests, card=self._cards.get(uuid), trigger=trigger, threads=threads)
+            records = self._run(job, lambda _event: None)
+        if plan is JUDGED:
+            self._catch_up.learn(uuid, [record.result for record in records], self._clock.monotonic_s())
 
     def _run_suspect(self, uuid: str) -> None:
         for _ in range(SUSPICION_RUNS):

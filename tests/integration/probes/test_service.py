@@ -109,6 +109,18 @@ def test_busy_card_is_left_alone(node: Node) -> None:
     assert node.service.records() == ()
 
 
+def test_a_card_that_was_busy_is_probed_once_it_is_idle(node: Node) -> None:
+    """Without waiting for the next run by the clock."""
+    node.source.add_process(1)
+    node.start(msgspec.structs.replace(QUICK, interval_s=60)).tick_until(lambda: len(node.records) >= 2)
+    assert node.words() == [("matmul", "skipped", "foreign_process"), ("resnet50", "skipped", "foreign_process")]
+    node.source.show(RESTING)
+    began_s = node.clock.monotonic_s()
+    node.tick_until(lambda: len(node.records) >= 4)
+    assert node.words()[2:] == [("matmul", "ok", ""), ("resnet50", "ok", "")]
+    assert node.clock.monotonic_s() - began_s < 20
+
+
 @pytest.mark.parametrize("who", ["paused", "allocated"])
 def test_cards_that_are_paused_or_given_away_are_left_alone(node: Node, who: str) -> None:
     """An operator and a scheduler are obeyed."""
