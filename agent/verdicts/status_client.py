@@ -16,6 +16,7 @@ from agent.config.listen import parse_listen
 from agent.config.settings import Settings
 from agent.errors import EXIT_UNKNOWN_CARD, ConfigError, HeatsoakError, reason_of
 from agent.model.snapshot import CardIdentity
+from agent.model.text import clean_label
 from agent.model.verdict import Finding
 from agent.model.vocabulary import CardState, NodeState, WorkloadState
 
@@ -97,7 +98,7 @@ def fetch(url: str, timeout_s: float, ca_file: Path | None = None) -> Status:
         ConfigError: ``url`` is no URL of an agent, or ``ca_file`` holds no certificates.
         NoAnswerError: nothing answers there in time, or it is no agent.
     """
-    shown = _without_password(url)
+    shown = clean_label(_without_password(url), 300)
     connection, headers = _connection_to(url, timeout_s, ca_file)
     try:
         data = _get(connection, headers)
