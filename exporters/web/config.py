@@ -1,6 +1,7 @@
 """The web configuration in use: read at start, read again when its file or a certificate changes."""
 
 import ssl
+import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -99,10 +100,12 @@ class WatchedConfig:
 
     def _load(self) -> WebConfig:
         self._seen = self._fingerprint()
+        _refuse_special((self._path,))
         document = read_document(self._path)
         tls = document.tls_server_config
         self._watched = (self._path, *_files(tls, self._path.parent))
         self._seen = self._fingerprint()
+        _refuse_special(self._watched)
         config = WebConfig(
             tls=build_context(tls, self._path.parent, str(self._path)) if tls.enabled() else None,
             allowed_sans=frozenset(tls.client_allowed_sans),
@@ -124,6 +127,24 @@ def faults_of(path: Path) -> tuple[str, ...]:
     except WebConfigError as error:
         return error.faults
     return ()
+
+
+def _refuse_special(paths: tuple[Path, ...]) -> None:
+    """Refuse what is there and is no regular file: reading a pipe would hold up every client.
+
+    Raises:
+        WebConfigError: there is such a path.
+    """
+    faults = [f"{path}: must be a regular file" for path in paths if _is_special(path)]
+    if faults:
+        raise WebConfigError(faults)
+
+
+def _is_special(path: Path) -> bool:
+    try:
+        return not stat.S_ISREG(path.stat().st_mode)
+    except OSError:
+        return False  # who reads it says what is wrong
 
 
 def _files(tls: TlsServerConfig, base: Path) -> list[Path]:

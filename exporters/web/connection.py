@@ -113,6 +113,7 @@ class Connection:
             head = await self._event()
             if not isinstance(head, h11.Request):
                 return None
+            _refuse_long(head)
             await self._skip_body()
         return _as_request(head)
 
@@ -157,6 +158,17 @@ class Connection:
         data = self._protocol.send(event)
         if data:
             self._writer.write(data)
+
+
+def _refuse_long(head: h11.Request) -> None:
+    """Refuse what h11 lets through where all of it came at once.
+
+    Raises:
+        h11.RemoteProtocolError: the request's head is longer than it may be.
+    """
+    size_bytes = len(head.target) + sum(len(name) + len(value) + 4 for name, value in head.headers)
+    if size_bytes > MAX_HEAD_BYTES:
+        raise h11.RemoteProtocolError(f"a request head may have {MAX_HEAD_BYTES} bytes", error_status_hint=431)
 
 
 def _as_request(head: h11.Request) -> Request:

@@ -132,14 +132,14 @@ def decode_document(text: bytes, place: str) -> WebDocument:
     """Return the web configuration that ``text`` holds; ``place`` names it in faults.
 
     Raises:
-        WebConfigError: it is no YAML, or not of the documented form.
+        WebConfigError: it is empty, no YAML, or not of the documented form.
     """
     try:
         tree = yaml.load(text, _StrictLoader)  # noqa: S506 - builds plain text, lists and mappings only
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise WebConfigError([f"{place}: no YAML: {_without_text(error)}"]) from error
-    if tree in (None, ""):
-        return WebDocument()
+    if tree in (None, ""):  # what a full disk or a write under way leaves must not open the page to everybody
+        raise WebConfigError([f"{place}: is empty; right would be `{{}}` to ask for neither TLS nor users"])
     if unknown := [f"{place}: {fault}" for fault in _unknown_keys(tree, WebDocument, "")]:
         raise WebConfigError(unknown)
     try:

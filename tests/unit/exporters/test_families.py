@@ -195,6 +195,7 @@ def test_who_holds_a_card_is_a_series_of_its_own() -> None:
     assert {name for name, _ in found} == {"heatsoak_gpu_allocation_info"}
     labels = [dict(pairs) for _, pairs in found]
     assert [(one["gpu"], one["uuid"]) for one in labels] == [("1", snapshots.uuid_of(1))] * 2
-    assert [(one["namespace"], one["container"], one["slurm_job"]) for one in labels] == [("ml", "main", ""), ("", "", "7")]
+    holders = [(one["namespace"], one["container"], one["slurm_job"]) for one in labels]
+    assert holders == [("ml", "main", ""), ("", "", "7")]
     assert "\n" not in labels[0]["pod"]
     assert not list(families.allocations(node))

@@ -65,7 +65,7 @@ def test_a_change_is_taken_over(tmp_path: Path) -> None:
     assert [entry["event"] for entry in logs] == ["web_config_reloaded"]
 
 
-@pytest.mark.parametrize("broken", ["users: {}", "basic_auth_users: {bob: plain}", "a: ["])
+@pytest.mark.parametrize("broken", ["users: {}", "basic_auth_users: {bob: plain}", "a: [", ""])
 def test_a_broken_file_keeps_the_old_configuration_and_says_so_once(tmp_path: Path, broken: str) -> None:
     """Counted while it lasts; the next good file ends it."""
     watch = Watch(tmp_path / "web.yml", ALICE)
@@ -89,6 +89,24 @@ def test_a_file_that_vanishes_keeps_the_configuration(tmp_path: Path) -> None:
     (tmp_path / "away.yml").rename(watch.path)
     assert list(watch.later().users) == ["alice"]
     assert watch.stats.reload_ok is True
+
+
+@pytest.mark.parametrize("name", ["web.yml", "server.crt", "ca.crt"])
+def test_a_pipe_in_the_place_of_a_file_holds_nobody_up(tmp_path: Path, name: str) -> None:
+    """Reading it would wait for ever, and every client with it."""
+    ca = make_ca(tmp_path)
+    make_cert(tmp_path, ca, "server")
+    text = (
+        "tls_server_config: {cert_file: server.crt, key_file: server.key, client_ca_file: ca.crt, "
+        "client_auth_type: RequireAndVerifyClientCert}"
+    )
+    watch = Watch(tmp_path / "web.yml", text)
+    old = watch.later().tls
+    (tmp_path / name).unlink()
+    os.mkfifo(tmp_path / name)
+    with capture_logs() as logs:
+        assert watch.later().tls is old
+    assert [entry["faults"] for entry in logs] == [(f"{tmp_path / name}: must be a regular file",)]
 
 
 def test_a_broken_file_at_the_start_is_a_fault(tmp_path: Path) -> None:

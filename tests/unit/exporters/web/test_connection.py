@@ -85,6 +85,7 @@ def test_a_client_that_says_all_it_has_to_say_is_still_answered() -> None:
         (b"GET /livez HTTP/1.1\r\n\r\n", 400),
         (b"GET /livez HTTP/1.1\r\nHost: x\r\nContent-Length: many\r\n\r\n", 400),
         (b"GET /livez HTTP/1.1\r\nHost: x\r\nX: " + b"a" * (MAX_HEAD_BYTES + 1), 431),
+        (b"GET /livez HTTP/1.1\r\nHost: x\r\n" + b"X: a\r\n" * (MAX_HEAD_BYTES // 6) + b"\r\n", 431),
         (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 999999\r\n\r\n" + b"a" * (MAX_BODY_BYTES + 1), 413),
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 400),
     ],

@@ -60,12 +60,17 @@ def test_every_documented_key_is_understood() -> None:
     assert document.tls_server_config.enabled()
 
 
-@pytest.mark.parametrize("text", ["", "---\n", "# nothing\n", "{}"])
-def test_an_empty_file_asks_for_nothing(text: str) -> None:
+def test_an_empty_mapping_asks_for_nothing() -> None:
     """Plain HTTP, open to all."""
-    document = decode_document(text.encode(), "web.yml")
+    document = decode_document(b"{}", "web.yml")
     assert document == WebDocument()
     assert not document.tls_server_config.enabled()
+
+
+@pytest.mark.parametrize("text", ["", "---\n", "# nothing\n"])
+def test_an_empty_file_opens_nothing(text: str) -> None:
+    """A full disk leaves one behind, and so does for a moment whoever writes it anew."""
+    assert fault_of(text) == "web.yml: is empty; right would be `{}` to ask for neither TLS nor users"
 
 
 @pytest.mark.parametrize(
