@@ -11,7 +11,7 @@ from agent.config.source import read_document
 from agent.errors import ConfigError
 from agent.model.text import clean_label
 
-_Positive = Annotated[float, msgspec.Meta(gt=0)]
+_Positive = Annotated[float, msgspec.Meta(ge=1e-9, le=1e15)]
 _Name = Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
 HOURS_A_YEAR: Final = 365.25 * 24
 _MAKER: Final = "nvidia "
@@ -46,7 +46,7 @@ class PriceList(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     energy_price_per_kwh: _Positive | None = None
     years: _Positive | None = None
     """How long a card is used."""
-    utilisation: Annotated[float, msgspec.Meta(gt=0, le=1)] | None = None
+    utilisation: Annotated[float, msgspec.Meta(ge=1e-9, le=1)] | None = None
     """Share of those years during which it works."""
     card: Annotated[tuple[PricedCard, ...], msgspec.Meta(min_length=1)]
 
@@ -92,13 +92,13 @@ def _faults(prices: PriceList) -> Iterator[str]:
     if (prices.years is None) != (prices.utilisation is None):
         missing = "utilisation" if prices.utilisation is None else "years"
         yield f"{missing} is missing; years and utilisation must be given together"
-    for name in ("energy_price_per_kwh", "years"):
-        yield from _not_finite(name, getattr(prices, name))
+    for name in ("energy_price_per_kwh", "years", "utilisation"):
+        yield from _no_number(name, getattr(prices, name))
     seen: set[str] = set()
     for card in prices.card:
         where = f"card {clean_label(card.name)!r}"
         for name in ("price", "images_per_second", "watts"):
-            yield from _not_finite(f"{where}: {name}", getattr(card, name))
+            yield from _no_number(f"{where}: {name}", getattr(card, name))
         if plain_name(card.name) in seen:
             yield f"{where}: named twice; a card has one price"
         if card.watts is not None and card.images_per_second is None:
@@ -106,6 +106,6 @@ def _faults(prices: PriceList) -> Iterator[str]:
         seen.add(plain_name(card.name))
 
 
-def _not_finite(where: str, value: float | None) -> Iterator[str]:
-    if value is not None and not math.isfinite(value):
-        yield f"{where} is {value}; must be a finite number above 0"
+def _no_number(where: str, value: float | None) -> Iterator[str]:
+    if value is not None and math.isnan(value):
+        yield f"{where} is {value}; must be a number above 0"

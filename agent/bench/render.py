@@ -163,7 +163,9 @@ def _differences(compared: Comparison) -> Iterator[Table]:
             for one in compared.differences
             if (one.left, one.right) == pair
         )  # fmt: skip
-        yield Table(f"The same card twice: {pair[0]} and {pair[1]}", ("figure", "first", "second", "change", ""), rows)
+        yield Table(
+            f"The same hardware twice: {pair[0]} and {pair[1]}", ("figure", "first", "second", "change", ""), rows
+        )
 
 
 def _remark(one: Difference) -> str:

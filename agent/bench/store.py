@@ -1,13 +1,23 @@
 """Result files: written whole or not at all, read strictly."""
 
 import os
+import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from agent.bench.model import SCHEMA_VERSION, BenchResult
+from agent.bench.points import NETWORKS
 from agent.errors import ConfigError
 from agent.model.plain import plain
+from agent.model.text import clean_label
+
+_MOST: Final = 1e24
+_MOST_COUNTED: Final = 1e6
+_LEAST_WATTS: Final = 1e-3
+_TRAINING_SHAPE: Final = re.compile(r"[1-9]\d{0,8}(x[1-9]\d{0,8}){3}", re.ASCII)
 
 
 def save(result: BenchResult, path: Path) -> None:
@@ -37,11 +47,35 @@ def load(path: Path) -> BenchResult:
         version = msgspec.json.decode(data, type=_Versioned).schema_version
         if version > SCHEMA_VERSION:
             raise ConfigError([f"{path}: result of schema {version}; this heatsoak reads up to {SCHEMA_VERSION}"])
-        return msgspec.json.decode(data, type=BenchResult)
+        result = msgspec.json.decode(data, type=BenchResult)
     except OSError as error:
         raise ConfigError([f"{path}: {error.strerror}; give a file that heatsoak bench wrote"]) from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError([f"{path}: {error}; give a file that heatsoak bench wrote"]) from error
+    fault = next(_faults(result), None)
+    if fault is not None:
+        raise ConfigError([f"{path}: {fault}; give a file that heatsoak bench wrote"])
+    return result
+
+
+def _faults(result: BenchResult) -> Iterator[str]:
+    """Yield what no benchmark writes and no figure could be computed from."""
+    for step in result.steps:
+        for record in step.records:
+            answer = record.result
+            where = f"step {clean_label(step.name)!r}, {answer.probe}"
+            if answer.value is None:
+                continue
+            if not 0 < answer.value < _MOST:
+                yield f"{where}: value is {answer.value:g}, not above 0 and below {_MOST:g}"
+            if answer.probe in NETWORKS and not _TRAINING_SHAPE.fullmatch(answer.shape):
+                yield f"{where}: shape is {clean_label(answer.shape)!r}, not as 256x224x224x3"
+            watts = record.attribution.power_mean_watts if record.attribution else None
+            if watts and not _LEAST_WATTS <= watts <= _MOST_COUNTED:
+                yield f"{where}: power is {watts:g} W, not {_LEAST_WATTS:g} to {_MOST_COUNTED:g}"
+            for name in ("replicas", "accumulate"):
+                if not 1 <= answer.figures.get(name, 1) <= _MOST_COUNTED:
+                    yield f"{where}: {name} is {answer.figures[name]:g}, not 1 to {_MOST_COUNTED:g}"
 
 
 class _Versioned(msgspec.Struct, tag_field="kind", tag="heatsoak-bench"):

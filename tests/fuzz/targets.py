@@ -9,6 +9,14 @@ from typing import NamedTuple
 import msgspec
 from prometheus_client.core import GaugeMetricFamily
 
+from agent.bench.compare import compare
+from agent.bench.compare_model import Comparison
+from agent.bench.compare_ranking import rankings
+from agent.bench.prices import PricedCard, PriceList, load_prices
+from agent.bench.published import published
+from agent.bench.render import as_json
+from agent.bench.render_html import page
+from agent.bench.store import load as load_result
 from agent.config.listen import parse_listen
 from agent.config.load import load
 from agent.config.sample import render
@@ -169,6 +177,50 @@ def _labels(_folder: Path) -> Check:
     return check
 
 
+def _results(folder: Path) -> Check:
+    path = folder / "result.json"
+    prices = PriceList(currency="EUR", years=1.0, utilisation=1.0, card=(PricedCard(name="x", price=1.0),))
+
+    def check(data: bytes) -> bool:
+        path.write_bytes(data)
+        try:
+            result = load_result(path)
+        except ConfigError as error:
+            return _refused(path, error.faults)
+        compared = compare([result, result], prices, published())
+        for ranking in compared.rankings:
+            assert all(math.isfinite(row.value) for row in ranking.rows)
+        assert msgspec.json.decode(as_json(compared), type=Comparison) == compared
+        assert "<script" not in page(compared, ())
+        return True
+
+    return check
+
+
+def _refused(path: Path, faults: Sequence[str]) -> bool:
+    assert faults
+    assert all(fault.startswith(str(path)) and fault.isprintable() for fault in faults), faults
+    return False
+
+
+def _price_lists(folder: Path) -> Check:
+    path = folder / "prices.toml"
+
+    def check(data: bytes) -> bool:
+        path.write_bytes(data)
+        try:
+            prices = load_prices(path)
+        except ConfigError as error:
+            return _refused(path, error.faults)
+        for ranking in rankings((), prices):
+            values = [row.value for row in ranking.rows]
+            assert values == sorted(values, reverse=ranking.higher_is_better)
+            assert all(math.isfinite(value) for value in values)
+        return True
+
+    return check
+
+
 TARGETS = (
     Target(
         "probe_results",
@@ -177,13 +229,17 @@ TARGETS = (
         _probe_results,
     ),
     Target("reader_protocol", tuple(f'"{row.key}":'.encode() for row in QUANTITIES[:20]), 0.30, _reader_lines),
-    Target("labels", (b"\xcc\x81" * 20, b"\xc2\x85", b"\xe2\x80\xa8", b"\xef\xbb\xbf"), 0.30, _labels),
+    Target("labels", (b"\xcc\x81" * 20, b"\xc2\x85", b"\xe2\x80\xa8", b"\xef\xbb\xbf"), 0.27, _labels),
     Target(
         "configuration",
         (b"[probe]", b"tick_s = ", b'listen = "', b"rules.", b"1979-05-27", b'"""'),
         0.05,
         _configuration,
     ),
+    Target(
+        "bench_results", (b'"shape":"1x1x1x3"', b'"value":0', b"1e308", b'"figures":{}', b"<script>"), 0.01, _results
+    ),
+    Target("price_lists", (b"[[card]]", b"price = 1e308", b"nan", b"years = 1e-300", b"watts = "), 0.02, _price_lists),
     Target("web_configuration", (b"TLS12", b"cert: |", b"- ", b"? ", b"<<: ", b"$2y$31$"), 0.07, _web_configuration),
 )
 """All readers of what others write; their shares add up to 1."""

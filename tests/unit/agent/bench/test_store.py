@@ -1,0 +1,77 @@
+"""Result files: what was saved is loaded again; everything else is refused in one line."""
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from agent.bench.model import Step
+from agent.bench.store import load, save
+from agent.errors import ConfigError
+from agent.model.probe import ProbeRecord
+from tests.support.results import bench_result, pipeline, plain_steps, training
+
+
+def test_a_saved_result_is_loaded_as_it_was(tmp_path: Path) -> None:
+    """Records and all; nothing else is left beside the file."""
+    result = bench_result(
+        *plain_steps(), Step("failed", (training(1.0, status="error"),)), Step("p", (pipeline(1, 2),))
+    )
+    save(result, tmp_path / "deep" / "r.json")
+
+    assert load(tmp_path / "deep" / "r.json") == result
+    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["r.json"]
+
+
+def changed(**result: object) -> ProbeRecord:
+    """Return a training record with a changed answer."""
+    record = training(1000.0)
+    return msgspec.structs.replace(record, result=msgspec.structs.replace(record.result, **result))
+
+
+@pytest.mark.parametrize(
+    ("record", "told"),
+    [
+        (changed(value=0.0), "step 's', resnet50: value is 0, not above 0"),
+        (changed(value=-3.0), "value is -3"),
+        (changed(value=1e300), "value is 1e+300"),
+        (changed(shape="64x224"), "shape is '64x224', not as 256x224x224x3"),
+        (changed(shape="0x224x224x3"), "shape is '0x224x224x3'"),
+        (changed(figures={"replicas": 0.0}), "replicas is 0, not 1 to"),
+        (training(1000.0, watts=-5.0), "power is -5 W"),
+        (changed(figures={"accumulate": 1e9}), "accumulate is 1e+09"),
+    ],
+)
+def test_figures_that_nothing_could_be_computed_from_are_refused(
+    tmp_path: Path, record: ProbeRecord, told: str
+) -> None:
+    """The line names the file, the step and the value."""
+    path = tmp_path / "r.json"
+    save(bench_result(Step("s", (record,))), path)
+
+    with pytest.raises(ConfigError) as raised:
+        load(path)
+
+    (line,) = raised.value.faults
+    assert line.startswith(f"{path}: ")
+    assert told in line
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"kind": "heatsoak-bench"}', "\x00", "[" * 100_000])
+def test_what_is_no_result_is_refused(tmp_path: Path, text: str) -> None:
+    """Whatever it is."""
+    path = tmp_path / "r.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match="give a file that heatsoak bench wrote"):
+        load(path)
+
+
+def test_a_result_of_a_newer_heatsoak_is_told_apart(tmp_path: Path) -> None:
+    """It is not called broken."""
+    path = tmp_path / "r.json"
+    save(bench_result(), path)
+    content = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**content, "schema_version": 7, "steps": "of another form"}), encoding="utf-8")
+    with pytest.raises(ConfigError, match="result of schema 7; this heatsoak reads up to 1"):
+        load(path)
