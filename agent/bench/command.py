@@ -66,7 +66,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
 @click.command()
 @click.option("--quick", is_flag=True, help="About five minutes on a fast card; the default.")
-@click.option("--full", is_flag=True, help="Every precision, batch and resolution: about an hour.")
+@click.option("--full", is_flag=True, help="Every precision, batch and resolution: under an hour.")
 @click.option("--smoke", "smoking", is_flag=True, help="Only: does TensorFlow really use this card? Under a minute.")
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help=f"Result file. Default: {DEFAULT_FILE}; none with --smoke.")  # fmt: skip

@@ -129,7 +129,7 @@ def _cpu() -> Iterator[PlannedStep]:
 
 
 def _cpu_further(data_dir: str) -> Iterator[PlannedStep]:
-    yield _step("cold/xla", 40.0, train("resnet50", "fp32", 2, "xla", size=32, seconds=0.5))
+    yield _step("cold/xla", 40.0, train("resnet50", "fp32", 8, "xla", size=32, seconds=0.5))
     yield _step("vgg16/fp32/graph", 15.0, *(train("vgg16", "fp32", n, size=32, seconds=0.5) for n in (1, 4)))
     yield _step("resolution", 20.0, *(train("resnet50", "fp32", 2, size=n, seconds=0.5) for n in (32, 64, 96)))
     yield _step("resnet50/bf16/graph", 20.0, train("resnet50", "bf16", 2, size=32, seconds=0.5))

@@ -128,14 +128,14 @@ def _curves(result: BenchResult, measured: Sequence[Point]) -> Section:
         if advice.why not in ("the knee", "the knee; memory was not read"):
             notes.append(f"{curve.setting}: recommended batch {at.batch}: {advice.why}")
     head = (
-        "training on one card", "img/s", "at batch", "knee", "recommended", "largest", "peak", "img/s/GB", "img/s/W",
+        "training", "img/s", "at batch", "knee", "recommended", "largest", "peak", "img/s/GB", "img/s/W",
         "energy/image",
     )  # fmt: skip
     if rows:
         notes.append(
             "knee: smallest batch with 95 % of the best; peak, per GB, per W and energy at the recommended one"
         )
-    return Section("Training", head, tuple(rows), tuple(notes))
+    return Section("Training on one device", head, tuple(rows), tuple(notes))
 
 
 def _further(measured: Sequence[Point]) -> Section:
