@@ -122,7 +122,7 @@ def _figures(named: Sequence[tuple[str, BenchResult]]) -> Iterator[Figure]:
                 method_version=point.record.result.method_version,
                 memory_limit_bytes=point.memory_limit_bytes,
                 images_per_second=point.images_per_second,
-                peak_bytes=point.peak_bytes,
+                peak_bytes=None if point.peak_bytes is None else float(point.peak_bytes),
                 watts=point.watts,
                 joules_per_image=point.joules_per_image,
                 marks=marks(point.record),

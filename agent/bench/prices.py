@@ -81,7 +81,9 @@ def load_prices(path: Path) -> PriceList:
     try:
         prices = msgspec.convert(document.content, type=PriceList)
     except msgspec.ValidationError as error:
-        raise ConfigError([f"{document.path}: {error}; docs/compare.md has the keys of a price list"]) from error
+        raise ConfigError(
+            [f"{document.path}: {clean_label(str(error), 300)}; docs/compare.md has the keys of a price list"]
+        ) from error
     faults = [f"{document.path}: {fault}" for fault in _faults(prices)]
     if faults:
         raise ConfigError(faults)

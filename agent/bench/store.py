@@ -42,19 +42,22 @@ def load(path: Path) -> BenchResult:
     Raises:
         ConfigError: It cannot be read, is no result file, or comes from a newer heatsoak.
     """
+    shown = clean_label(str(path), 500)
     try:
         data = path.read_bytes()
         version = msgspec.json.decode(data, type=_Versioned).schema_version
         if version > SCHEMA_VERSION:
-            raise ConfigError([f"{path}: result of schema {version}; this heatsoak reads up to {SCHEMA_VERSION}"])
+            raise ConfigError([f"{shown}: result of schema {version}; this heatsoak reads up to {SCHEMA_VERSION}"])
         result = msgspec.json.decode(data, type=BenchResult)
     except OSError as error:
-        raise ConfigError([f"{path}: {error.strerror}; give a file that heatsoak bench wrote"]) from error
+        raise ConfigError([f"{shown}: {error.strerror}; give a file that heatsoak bench wrote"]) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ConfigError([f"{path}: {error}; give a file that heatsoak bench wrote"]) from error
+        raise ConfigError(
+            [f"{shown}: {clean_label(str(error), 300)}; give a file that heatsoak bench wrote"]
+        ) from error
     fault = next(_faults(result), None)
     if fault is not None:
-        raise ConfigError([f"{path}: {fault}; give a file that heatsoak bench wrote"])
+        raise ConfigError([f"{shown}: {fault}; give a file that heatsoak bench wrote"])
     return result
 
 
