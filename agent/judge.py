@@ -8,7 +8,7 @@ import msgspec
 import structlog
 
 from agent.clock import Clock
-from agent.config.settings import DegradedSettings, Settings
+from agent.config.settings import DegradedSettings, Settings, VerdictSettings
 from agent.host.cgroups import Cgroups
 from agent.host.files import Tree
 from agent.host.pci import nvidia_bus_ids
@@ -67,15 +67,19 @@ class Judge:
         self._processes_ok: bool | None = None
         """None where process ids mean nothing here, so that none are read."""
         self._processes_unread = 0
+        self._judged_by: tuple[VerdictSettings, Rules] | None = None
         self.configure(settings)
         self._refresh_history()
 
     def configure(self, settings: Settings) -> None:
-        """Take other thresholds and rule modes; what the engine remembers of the last minutes begins anew."""
+        """Take other thresholds and rule modes; with them what the engine remembers of the last minutes begins anew."""
         self._limits = settings.verdicts.degraded
         expected = settings.node.expected_gpus
         self._facts = msgspec.structs.replace(self._facts, expected_gpus=expected if expected >= 0 else None)
-        self._engine = Engine(settings, _rules(settings), self._store, self._clock)
+        judged_by = (settings.verdicts, _rules(settings))
+        if judged_by != self._judged_by:
+            self._judged_by = judged_by
+            self._engine = Engine(settings, judged_by[1], self._store, self._clock)
 
     def add(self, record: ProbeRecord) -> None:
         """Keep a finished probe; the next judgement knows it."""
