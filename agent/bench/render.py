@@ -50,7 +50,7 @@ def tables(compared: Comparison) -> Iterator[Table]:
         *_differences(compared),
         _headlines(compared),
         _scaling(compared),
-        _standings(compared),
+        *_standings(compared),
         _figures(compared),
     ):
         if table.rows:
@@ -194,19 +194,22 @@ def _scaling(compared: Comparison) -> Table:
     return Table("Scaling over cards", head, rows)
 
 
-def _standings(compared: Comparison) -> Table:
-    head = ("result", "figure", "measured", "published for", "published", "measured / published", "batch", "source")
-    rows = tuple(
-        (
-            one.label, f"{one.quantity} {one.precision}", quantity_text(one.measured, one.unit),
-            f"{one.card} (same model)" if one.same_model else one.card,
-            range_text(one.published_low, one.published_high, one.unit),
-            _times(one), one.batch,
-            one.source if not one.note else f"{one.source}. {one.note}",
-        )
-        for one in compared.standings
-    )  # fmt: skip
-    return Table("Beside published figures", head, rows, (METHODS_DIFFER,))
+def _standings(compared: Comparison) -> Iterator[Table]:
+    head = ("published for", "published", "measured / published", "batch", "source")
+    groups: dict[str, list[Standing]] = {}
+    for one in compared.standings:
+        measured = quantity_text(one.measured, one.unit)
+        groups.setdefault(f"{one.label}, {one.quantity} {one.precision}, measured {measured}", []).append(one)
+    for title, group in groups.items():
+        rows = tuple(
+            (
+                f"{one.card} (same model)" if one.same_model else one.card,
+                range_text(one.published_low, one.published_high, one.unit), _times(one), one.batch,
+                f"{one.source}. {one.note}" if one.note else one.source,
+            )
+            for one in group
+        )  # fmt: skip
+        yield Table(f"Beside published figures: {title}", head, rows, (METHODS_DIFFER,))
 
 
 def _figures(compared: Comparison) -> Table:
