@@ -217,6 +217,7 @@ class Attribution(msgspec.Struct, frozen=True):
     contended: bool = False
     """Another process used a card of the run meanwhile: the value says nothing about the card."""
     host_cpu_share: float | None = None
+    """Share of the host's CPU time that other processes than the probe's took, 0 to 1."""
 
 
 class ProbeRecord(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ import msgspec
 
 from agent.model.probe import Attribution, ProbeResult
 from agent.model.snapshot import Card
+from agent.probes.host_cpu import HostUse, others_share
 
 SLOWING_REASONS: Final = ("hw_slowdown", "sw_thermal", "hw_thermal", "hw_power_brake")
 """Throttle reasons under which a value tells of heat or power supply, not of the card."""
@@ -30,6 +31,8 @@ class CardSample(msgspec.Struct, frozen=True):
     monotonic_s: float
     card: Card
     tenant: bool = False
+    host: HostUse | None = None
+    """The host's CPU time by then; not taken with every sample."""
 
 
 def attribute(samples: Sequence[CardSample], start_s: float | None, end_s: float | None) -> Attribution | None:
@@ -41,7 +44,8 @@ def attribute(samples: Sequence[CardSample], start_s: float | None, end_s: float
     if not samples:
         return None
     window = (start_s, end_s) if start_s is not None and end_s is not None else (1.0, 0.0)
-    inside = [sample.card for sample in samples if window[0] <= sample.monotonic_s <= window[1]]
+    of_window = [sample for sample in samples if window[0] <= sample.monotonic_s <= window[1]]
+    inside = [sample.card for sample in of_window]
     power = _values(inside, "power_instant_watts") or _values(inside, "power_watts")
     return Attribution(
         samples=len(inside),
@@ -55,6 +59,7 @@ def attribute(samples: Sequence[CardSample], start_s: float | None, end_s: float
         pcie_width_max=max(_values([s.card for s in samples], "pcie_width_lanes"), default=None),
         throttle_share=_throttle_shares(inside),
         contended=any(s.tenant for s in samples),
+        host_cpu_share=others_share([sample.host for sample in of_window if sample.host is not None]),
     )
 
 

@@ -15,6 +15,8 @@ import msgspec
 import structlog
 
 from agent.clock import Clock
+from agent.host.cpu import TICKS_PER_S
+from agent.host.files import Tree
 from agent.model.probe import ChildEvent, Done
 from agent.probes.decode import BadResultError, EventDecoder
 from agent.probes.descendants import MARK, kill_marked
@@ -30,6 +32,7 @@ EXIT_GRACE_S: Final = 5.0
 """How long a child may take to end after its last line."""
 REAP_S: Final = 3.0
 _NICE: Final = 10
+_PROC: Final = Tree("/proc")
 _CHUNK_BYTES: Final = 65536
 _MOST_DRAIN_CHUNKS: Final = 64
 
@@ -46,6 +49,7 @@ class ChildCommand(msgspec.Struct, frozen=True):
     argv: tuple[str, ...]
     environment: Mapping[str, str]
     directory: Path
+    """Where it works; its own and its descendants' for the time, so that they are known by it."""
     deadline_s: float
     stdin: bytes = b""
 
@@ -71,7 +75,7 @@ class ChildExit(msgspec.Struct, frozen=True):
 
 def run_child(command: ChildCommand, clock: Clock, watch: Watch, on_event: Callable[[ChildEvent], None]) -> ChildExit:
     """Run a child to its end, by itself or by force, and leave no process of it; never raises for its faults."""
-    mark = os.urandom(8).hex()
+    mark = str(command.directory)
     start_s = clock.monotonic_s()
     with tempfile.TemporaryFile(dir=command.directory) as stdin, _pipe() as result, _pipe() as output:
         stdin.write(command.stdin)
@@ -176,7 +180,7 @@ class _Child:
             self._killed = True
             self._signal(signal.SIGTERM)
             self._wait(ABORT_GRACE_S if self._ended == "aborted" else TERM_GRACE_S)
-        self._cpu_s = _cpu_s(self._process.pid)
+        self._cpu_s = cpu_s(self._process.pid)
         self._signal(signal.SIGKILL)
         self._wait(REAP_S)
         if self._process.poll() is None:
@@ -244,10 +248,7 @@ class _Child:
                     break
 
 
-def _cpu_s(pid: int) -> float | None:
+def cpu_s(pid: int, proc: Tree = _PROC) -> float | None:
     """Return user and system seconds of a process and its waited-for children; None where it is gone."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
-    except OSError:
-        return None
-    return sum(int(field) for field in fields[11:15]) / os.sysconf("SC_CLK_TCK")
+    stat = proc.read_or_none(f"{pid}/stat")
+    return None if stat is None else sum(int(field) for field in stat.rpartition(")")[2].split()[11:15]) / TICKS_PER_S

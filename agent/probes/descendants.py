@@ -1,4 +1,4 @@
-"""Finding what a probe child left behind: every descendant carries the child's mark in its environment."""
+"""Finding what a probe child left behind: every descendant carries the child's directory in its environment."""
 
 import contextlib
 import os
@@ -43,7 +43,7 @@ def kill_marked(mark: str, clock: Clock) -> None:
 
 def marked(mark: str, proc: Path = Path("/proc")) -> Iterator[int]:
     """Yield the ids of living processes whose environment carries ``mark``."""
-    wanted = f"{MARK}={mark}".encode()
+    wanted = os.fsencode(f"{MARK}={mark}")
     for entry in proc.iterdir():
         if entry.name.isdigit():
             with contextlib.suppress(OSError):

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
 import msgspec
@@ -24,6 +23,7 @@ from agent.probes.job import Job
 from agent.probes.memory import oom_kills
 from agent.probes.outcome import LONGEST_DETAIL, Failure, failure_of
 from agent.probes.package import installed_workloads, make_package
+from agent.probes.scratch import Scratch
 from agent.probes.watch import CardWatch
 
 _LOGGED_OUTPUT: Final = 4000
@@ -53,7 +53,7 @@ class ProbeRunner:
         tenants: Callable[[Card], Sequence[int]],
         workloads: Path | None = None,
     ) -> None:
-        """Take what is needed; ``directory`` keeps the packed workloads and compilation caches.
+        """Take what is needed; ``directory`` keeps packed workloads, compilation caches and what children write.
 
         ``tenants`` tells which processes on a card are not ours, ``workloads`` is the package to run where
         it is not the installed one.
@@ -62,11 +62,13 @@ class ProbeRunner:
         self._source = source
         self._clock = clock
         self._directory = directory
+        self._scratch = Scratch(directory / "scratch", clock)
         self._tenants = tenants
         self._workloads = workloads
         self._package: Path | None = None
         self._interpreter: Interpreter | None = None
         self._watch: CardWatch | None = None
+        self._last_pid = 0
 
     def use(self, settings: ProbeSettings) -> None:
         """Take other settings, from the next run on."""
@@ -76,12 +78,22 @@ class ProbeRunner:
     @property
     def sessions(self) -> tuple[int, ...]:
         """The session of the running or last child: its processes are ours."""
-        return (self._watch.pid,) if self._watch and self._watch.pid else ()
+        pid = self._watch.pid if self._watch else self._last_pid
+        return (pid,) if pid else ()
+
+    def sweep(self) -> None:
+        """Remove what runs left behind whose process was killed; each run does it as well."""
+        self._scratch.sweep()
 
     def run(self, job: Job, abort: Callable[[], str], on_event: Callable[[ChildEvent], None]) -> RunOutcome:
         """Run a job to its end and return a record for each request at least; never raises for its faults."""
-        collector = Collector(job, self._clock, on_event)
         watch = self._watch = CardWatch(job, self._source, self._clock, self._tenants, abort)
+        try:
+            return self._run(job, watch, Collector(job, self._clock, on_event))
+        finally:
+            self._last_pid, self._watch = watch.pid, None
+
+    def _run(self, job: Job, watch: CardWatch, collector: Collector) -> RunOutcome:
         kills_before = oom_kills()
         try:
             ended = self._run_child(job, watch, collector)
@@ -102,8 +114,8 @@ class ProbeRunner:
         settings = self._settings
         cache = self._directory / "cache"
         cache.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(prefix="heatsoak-probe-", ignore_cleanup_errors=True) as name:
-            directory = Path(name)
+        self.sweep()
+        with self._scratch.directory() as directory:
             interpreter = self._find_interpreter(directory, watch)
             identity = job.card.identity if job.card else CardIdentity(-1, "")
             visible = ",".join(card.identity.uuid for card in job.cards)

@@ -239,6 +239,35 @@ class TestCase24StateAndDisk:
             assert count > kept
             kept = count
 
+    def test_kill_9_during_a_probe_leaves_nothing_for_long(self, tmp_path: Path) -> None:
+        """The next start ends the child that was left running and removes what it wrote, wherever that is."""
+        stub = StubInterpreter(tmp_path, "hang")
+        (tmp_path / "tmp").mkdir()
+        environ = {**FAST, **stub.settings(), "TMPDIR": str(tmp_path / "tmp")}
+        scratch = tmp_path / "state" / "scratch"
+        with running_agent(tmp_path, scenario="h200", environ=environ) as agent:
+            eventually(lambda: working_in(scratch), "a child at work")
+            agent.process.kill()
+            agent.process.wait(10)
+        (orphan,) = working_in(scratch)
+        (left,) = scratch.iterdir()
+        stub.behave("well")
+        with running_agent(tmp_path, scenario="h200", environ=environ) as agent:
+            eventually(lambda: not left.exists() and not alive(orphan), "nothing left of the first run")
+            eventually(lambda: runs(agent).get(("ok", ""), 0) >= 1, "a finished probe")
+            assert agent.stop() == 0
+        assert [*scratch.iterdir(), *(tmp_path / "tmp").iterdir()] == []
+
+
+def working_in(directory: Path) -> list[int]:
+    """Return the ids of probe children that work below a directory."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and (entry / "cwd").readlink().is_relative_to(directory):
+                found += [int(entry.name)] * (b"stub_probe" in (entry / "cmdline").read_bytes())
+    return found
+
 
 def _run(directory: Path, listen: str) -> tuple[int, list[str]]:
     """Return exit code and lines of an agent that cannot start."""

@@ -214,6 +214,8 @@ def test_card_is_sampled_ten_times_a_second(make_runner: MakeRunner) -> None:
     outcome = make_runner(source=LiveSource()).run(job("slow", card=RESTING), never, nobody)
     (record,) = outcome.records
     assert record.attribution is not None
+    assert record.attribution.host_cpu_share is not None
+    assert 0.0 <= record.attribution.host_cpu_share <= 1.0
     assert record.attribution.samples >= 12
     assert record.attribution.sm_clock_median_hertz == 1.5e9
     assert record.result.figures["value_per_watt"] == pytest.approx(6.6e14 / 650.0)

@@ -16,6 +16,7 @@ from agent.probes.attribution import (
     efficiency,
     may_judge,
 )
+from agent.probes.host_cpu import HostUse
 from tests.unit.agent.probes.cards import card
 
 RESULT = ProbeResult(
@@ -65,6 +66,18 @@ def test_memory_peaks_count_over_the_whole_run() -> None:
     found = attribute(samples(card(used_mib=9000), card(used_mib=100)), 10.05, 10.15)
     assert found is not None
     assert found.memory_used_peak_bytes == 9000 * 1024 * 1024
+
+
+def test_the_hosts_other_work_is_that_of_the_window() -> None:
+    """From the first reading within it to the last; samples in between need have none."""
+    uses = (HostUse(0.0, 10.0), HostUse(1.0, 20.0), None, HostUse(9.0, 30.0), HostUse(9.0, 40.0))
+    seen = [CardSample(10.0 + index, card(), host=use) for index, use in enumerate(uses)]
+    found = attribute(seen, 11.0, 13.0)
+    assert found is not None
+    assert found.host_cpu_share == 0.8
+    unseen = attribute(samples(card()), 10.0, 11.0)
+    assert unseen is not None
+    assert unseen.host_cpu_share is None
 
 
 def test_a_tenant_at_any_moment_contends() -> None:
