@@ -4,19 +4,22 @@ The order, and what each part is for:
 
 1. *first call*: tracing, algorithm selection, compilation; reported apart.
 2. *warm-up*: single steps, each fetched, until two in a row agree within 10 % (bounded). The last of them is the
-   synchronous step time S.
+   synchronous step time S; the shortest time in which the host enqueued one is E.
 3. *batch length*: a batch is ``inner`` steps enqueued one after another and one fetch at its end. A few steps in one
    batch give the pipelined step time P; S - P is what one fetch exposes of the host. ``inner`` is the least number for
    which that is below 1 % of the batch, and the batch long enough for the clock.
 4. *settling*: batches at full load until ``settle_s`` have passed since the warm-up began, so that clocks and power
-   have found their level. Within it the host share is measured.
+   have found their level. Work on the device alone, D, is measured within that time.
 5. *window*: batches for ``window_s``, at least ``min_repeats`` of them. Their median, minimum, maximum and median
    absolute deviation are the result.
 
-**Host share** is the share of a pipelined step during which the device waits for the host: 1 - D/P, where D is the
-step's time on the device alone. D is found by giving the device a blocking kernel that outlasts the host's enqueueing:
-the step then runs behind it with no host in the way, and D = time(blocker, step) - time(blocker). Where the device's
-launch queue is shorter than the step, D is an upper bound, and the share a lower one. None on a CPU.
+**Host share** is the share of a pipelined step during which the device waits for the host: 1 - D/P, with P from the
+window's first batch. D is found by giving the device a blocking kernel that outlasts the host's enqueueing: the step
+then runs behind it with no host in the way, and D = time(blocker, step) - time(blocker), each the least of as many runs
+as the settling leaves time for. Where the device's launch queue is shorter than the step, D is an upper bound, and the
+share a lower one. Never is the share above E/P: the device waits for the host only while the host enqueues. So a
+hiccup in one run does not make a host of a device that is given its work in a hundredth of the time it takes. None on
+a CPU.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
-from typing import Callable, List, Optional, Protocol, Sequence
+from typing import Callable, List, Optional, Protocol, Sequence, Tuple
 
 from workloads.emit import Timing
 
@@ -32,6 +35,8 @@ WARMUP_AGREEMENT = 0.1
 WARMUP_STEPS = 6
 DISPATCH_SHARE = 0.01
 SETTLE_S = 1.0
+MOST_BLOCKS = 64
+MOST_BLOCKED_RUNS = 4
 
 
 class Clock(Protocol):
@@ -92,13 +97,15 @@ def measure(
     first_call_s = _batch_s(work, 1, clock)
     phase("warmup")
     load_start_s = clock.monotonic_s()
-    synchronous_s = _warm_up(work, plan, clock)
+    synchronous_s, enqueue_s = _warm_up(work, plan, clock)
     inner = _batch_length(work, synchronous_s, plan, clock)
     warmup_s = clock.monotonic_s() - load_start_s
     phase("settle")
-    share = _host_share(work, blocker, inner, clock) if blocker is not None else None
-    while clock.monotonic_s() - load_start_s < plan.settle_s:
-        _batch_s(work, inner, clock)
+    settled_s = load_start_s + plan.settle_s
+    device_s = _device_s(work, blocker, enqueue_s, settled_s, clock) if blocker is not None else None
+    while clock.monotonic_s() < settled_s:
+        left_s = settled_s - clock.monotonic_s()
+        _batch_s(work, min(inner, math.ceil(left_s / max(synchronous_s, 1e-6))), clock)
     phase("measure")
     window_start_s = clock.monotonic_s()
     repeats: List[float] = []
@@ -115,7 +122,7 @@ def measure(
         inner=inner,
         first_call_s=first_call_s,
         warmup_s=warmup_s,
-        host_share=share,
+        host_share=None if device_s is None else _host_share(device_s, enqueue_s, repeats[0] / inner),
     )
     return Measurement(timing, median_s / inner, window_start_s, window_end_s, window_end_s - load_start_s)
 
@@ -135,15 +142,26 @@ def _batch_s(work: Queue, steps: int, clock: Clock) -> float:
     return clock.monotonic_s() - start_s
 
 
-def _warm_up(work: Queue, plan: Plan, clock: Clock) -> float:
+def _warm_up(work: Queue, plan: Plan, clock: Clock) -> Tuple[float, float]:
+    """Return the time of the last single step, and the shortest one that the host took to enqueue a step."""
     limit_s = clock.monotonic_s() + plan.warmup_limit_s
-    previous_s = _batch_s(work, 1, clock)
+    previous_s, enqueue_s = _single_s(work, clock)
     for _ in range(WARMUP_STEPS - 1):
-        current_s = _batch_s(work, 1, clock)
+        current_s, enqueued_s = _single_s(work, clock)
+        enqueue_s = min(enqueue_s, enqueued_s)
         if abs(current_s - previous_s) <= WARMUP_AGREEMENT * previous_s or clock.monotonic_s() >= limit_s:
-            return current_s
+            return current_s, enqueue_s
         previous_s = current_s
-    return previous_s
+    return previous_s, enqueue_s
+
+
+def _single_s(work: Queue, clock: Clock) -> Tuple[float, float]:
+    """Return how long one step took, and how long the host took to enqueue it."""
+    start_s = clock.monotonic_s()
+    work.start()
+    enqueue_s = clock.monotonic_s() - start_s
+    work.finish()
+    return clock.monotonic_s() - start_s, enqueue_s
 
 
 def _batch_length(work: Queue, synchronous_s: float, plan: Plan, clock: Clock) -> int:
@@ -158,17 +176,24 @@ def _batch_length(work: Queue, synchronous_s: float, plan: Plan, clock: Clock) -
     return min(longest, max(1, math.ceil(wanted_s / pipelined_s)))
 
 
-def _host_share(work: Queue, blocker: Queue, inner: int, clock: Clock) -> float:
+def _device_s(work: Queue, blocker: Queue, enqueue_s: float, until_s: float, clock: Clock) -> float:
+    """Return how long a step takes on the device alone, from one run behind the blocker or more, if time is left."""
     _batch_s(blocker, 1, clock)
     one_block_s = _batch_s(blocker, 1, clock)
-    start_s = clock.monotonic_s()
-    work.start()
-    enqueue_s = clock.monotonic_s() - start_s
-    work.finish()
-    blocks = min(64, math.ceil(2 * enqueue_s / one_block_s))
-    blocked_s = min(_behind_s(blocker, blocks, work, clock) for _ in range(2))
-    device_s = blocked_s - min(_batch_s(blocker, blocks, clock) for _ in range(2))
-    return min(1.0, max(0.0, 1 - device_s / (_batch_s(work, inner, clock) / inner)))
+    blocks = max(1, min(MOST_BLOCKS, math.ceil(2 * enqueue_s / one_block_s)))
+    behind, alone = [], [blocks * one_block_s]
+    for _ in range(MOST_BLOCKED_RUNS):
+        start_s = clock.monotonic_s()
+        behind.append(_behind_s(blocker, blocks, work, clock))
+        alone.append(_batch_s(blocker, blocks, clock))
+        now_s = clock.monotonic_s()
+        if now_s + (now_s - start_s) > until_s:
+            break
+    return min(behind) - min(alone)
+
+
+def _host_share(device_s: float, enqueue_s: float, step_s: float) -> float:
+    return min(1.0, max(0.0, min(step_s - device_s, enqueue_s) / step_s))
 
 
 def _behind_s(blocker: Queue, blocks: int, work: Queue, clock: Clock) -> float:

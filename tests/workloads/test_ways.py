@@ -14,10 +14,17 @@ SHORT = 0.1
 """Seconds of a window that is only there to be passed."""
 
 
-def test_steps_and_accumulation(command: list[str]) -> None:
+@pytest.fixture
+def own(package: Path) -> list[str]:
+    """Return the command of a child of this interpreter; what 2.9 might do otherwise is compared in gradients.py."""
+    return package_command(sys.executable, package)
+
+
+@pytest.mark.tensorflow
+def test_steps_and_accumulation(own: list[str]) -> None:
     """Each further step has its time and loss; batches of one update count all; what is unfit is refused by name."""
     answer = run_child(
-        command,
+        own,
         [
             ProbeRequest("resnet50", size=32, batch=1, seconds=SHORT, options={"steps": 3.0}),
             ProbeRequest("vgg16", seconds=SHORT, options={"accumulate": 2.0, "steps": 2.0}),
@@ -44,10 +51,11 @@ def test_steps_and_accumulation(command: list[str]) -> None:
     assert "steps is 2.5, want 0 to 10000" in refused[1].detail
 
 
-def test_replicas(command: list[str]) -> None:
+@pytest.mark.tensorflow
+def test_replicas(own: list[str]) -> None:
     """A step over two devices counts the images of both; what runs on one device says so."""
     answer = run_child(
-        command,
+        own,
         [
             ProbeRequest("vgg16", seconds=SHORT, options={"steps": 1.0}),
             ProbeRequest("vgg16", mode="xla"),

@@ -8,6 +8,8 @@ from tests.support.clock import FakeClock
 from workloads.timing import DISPATCH_SHARE, Measurement, Plan, measure, median
 
 PLAN = Plan(window_s=2.0)
+BLOCK_S = 0.042
+"""A blocking kernel's time on an H200."""
 
 
 class Device:
@@ -57,7 +59,14 @@ class Measure(Protocol):
     """Measures simulated work and returns what came of it."""
 
     def __call__(
-        self, host_s: float, device_s: float, plan: Plan = ..., *, slow: tuple[float, ...] = (), block: bool = True
+        self,
+        host_s: float,
+        device_s: float,
+        plan: Plan = ...,
+        *,
+        slow: tuple[float, ...] = (),
+        block: bool = True,
+        slow_blocks: tuple[float, ...] = (),
     ) -> tuple[Measurement, Steps, list[str]]:
         """Run the timing core."""
 
@@ -73,12 +82,13 @@ def run() -> Measure:
         *,
         slow: tuple[float, ...] = (),
         block: bool = True,
+        slow_blocks: tuple[float, ...] = (),
     ) -> tuple[Measurement, Steps, list[str]]:
         clock = FakeClock()
         device = Device(clock)
         work = Steps(device, host_s, device_s, slow)
         phases: list[str] = []
-        blocker = Steps(device, 0.0001, 0.05) if block else None
+        blocker = Steps(device, 0.0001, BLOCK_S, slow_blocks) if block else None
         return measure(work, plan, clock, phases.append, blocker), work, phases
 
     return runner
@@ -96,6 +106,25 @@ def test_a_starved_device_shows_the_share_of_the_host(run: Measure) -> None:
     result, _, _ = run(0.010, 0.004)
     assert result.step_s == pytest.approx(0.010, rel=0.01)
     assert result.timing.host_share == pytest.approx(0.6, abs=0.06)
+
+
+def test_a_hiccup_makes_no_host_of_a_filled_device(run: Measure) -> None:
+    """Blocking kernels that ran a tenth longer than the ones before the step would look like a step cut short."""
+    hiccup = (1.0, 1.1) + (1.0, 1.1) * 4
+    result, _, _ = run(0.001, 0.082, slow_blocks=hiccup)
+    assert result.timing.host_share is not None
+    assert result.timing.host_share <= 0.001 / 0.082 * 1.01
+
+
+@pytest.mark.parametrize(
+    ("host_s", "device_s", "longest_s"),
+    [(0.001, 0.082, 1.1), (0.060, 0.123, 1.15), (0.110, 0.123, 1.35)],
+)
+def test_the_host_share_is_part_of_settling(run: Measure, host_s: float, device_s: float, longest_s: float) -> None:
+    """A product, a training step, a training step of a slow host: little time at load beyond the settling."""
+    result, work, _ = run(host_s, device_s, Plan(window_s=1.0))
+    assert 1.0 <= result.window_start_s - work.started_at_s[1] <= longest_s
+    assert result.timing.host_share == pytest.approx(0.0, abs=0.01)
 
 
 @pytest.mark.parametrize(("host_s", "device_s"), [(0.0001, 0.0002), (0.001, 0.02), (0.015, 0.125), (0.0001, 0.082)])
