@@ -239,6 +239,42 @@ def test_the_kustomize_bases_are_valid(folder: str, tmp_path: Path) -> None:
     _validate([document for document in yaml.safe_load_all(built) if document], tmp_path)
 
 
+@pytest.mark.parametrize("kind", ["ServiceMonitor", "PodMonitor"])
+def test_a_monitor_names_nodes_and_leaves_the_agents_labels_alone(kind: str) -> None:
+    """The instance outlives the pod; namespace, pod and container of a card's holder keep their names."""
+    (monitor,) = (one for one in _render(f"monitor.kind={kind}") if one["kind"] == kind)
+    (endpoint,) = monitor["spec"].get("endpoints") or monitor["spec"]["podMetricsEndpoints"]
+    assert endpoint["honorLabels"] is True
+    assert endpoint["relabelings"] == [{"sourceLabels": ["__meta_kubernetes_pod_node_name"], "targetLabel": "instance"}]
+
+
+@pytest.mark.parametrize(
+    ("access", "asked"),
+    [
+        ("env", "all"),
+        ("volumeMounts", "/var/run/nvidia-container-devices"),
+        ("cdi", "nvidia.com/gpu=all"),
+        ("privileged", "all"),
+    ],
+)
+def test_only_the_agents_container_asks_for_cards_in_the_way_chosen(access: str, asked: str) -> None:
+    """An image made for CUDA would ask for all of them everywhere, and not start where the driver is down."""
+    ((pod, container),) = _agents(_render(f"gpuAccess={access}"))
+    assert _environment(container)["NVIDIA_VISIBLE_DEVICES"] == asked
+    assert [_environment(one)["NVIDIA_VISIBLE_DEVICES"] for one in pod["initContainers"]] == ["void"]
+
+
+@pytest.mark.parametrize(
+    ("version", "recursive"), [("1.30.0", None), ("1.31.0", "IfPossible"), ("1.37.0", "IfPossible")]
+)
+def test_what_is_mounted_below_the_hosts_sys_is_read_only_too(version: str, recursive: str | None) -> None:
+    """A read-only bind holds for the top only; the field that changes it is of Kubernetes 1.31."""
+    text = _run("helm", "template", "heatsoak", str(_CHART), "--kube-version", version).stdout
+    ((_, container),) = _agents([document for document in yaml.safe_load_all(text) if document])
+    (mount,) = (one for one in container["volumeMounts"] if one["name"] == "sys")
+    assert (mount["readOnly"], mount.get("recursiveReadOnly")) == (True, recursive)
+
+
 def test_the_examples_are_valid(tmp_path: Path) -> None:
     """Each example, against the same schemas; a name made by the server is given one first."""
     for path in (_KUBERNETES / "examples").glob("*.yaml"):
