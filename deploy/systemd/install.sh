@@ -145,6 +145,7 @@ install_files() {
 start() {
   if ! systemctl restart heatsoak.service; then
     journalctl -u heatsoak -n 20 -o cat --no-pager >&2
+    [ ! -e "$BASE/previous" ] || say "install.sh rollback goes back to the agent before" >&2
     fail "the service does not start; its last lines stand above"
   fi
   say "$("$COMMAND" --version) is running: $(systemctl show heatsoak.service -p StatusText --value)"
@@ -167,8 +168,8 @@ cmd_install() {
   check_options
   python=$(find_python "$python")
   make_user
-  install_agent
   install_tensorflow
+  install_agent
   install_files
   systemctl enable --quiet heatsoak.service
   [ $start = no ] || start

@@ -97,7 +97,7 @@ def test_install_upgrade_rollback_uninstall_and_install_again() -> None:
 
 
 def test_a_failed_upgrade_leaves_the_running_agent_alone() -> None:
-    """Packages that are missing are told, nothing half-made is left, and the old agent still runs."""
+    """Missing packages, the agent's or TensorFlow's, are told; nothing half-made is left, and the old agent runs."""
     with booted(machine_files()) as machine:
         _install_as_a_careful_root(machine)
         assert _state(machine) == "active"
@@ -106,8 +106,10 @@ def test_a_failed_upgrade_leaves_the_running_agent_alone() -> None:
         )
         release, pid = _release(machine), machine.unit("heatsoak.service", "MainPID")
         machine.run("mkdir", "/opt/nothing")
-        failed = machine.run(INSTALLER, "install", "--wheels", "/opt/nothing", check=False)
-        assert failed.returncode == 2
-        assert "what ran before still runs" in failed.stderr
+        machine.run("sh", "-c", "mkdir /opt/some; ln -s /opt/packages/[!t]* /opt/packages/t[!e]* /opt/some")
+        for options in (("--wheels", "/opt/nothing"), ("--wheels", "/opt/some", "--tensorflow", "cpu")):
+            failed = machine.run(INSTALLER, "install", *options, check=False)
+            assert failed.returncode == 2
+            assert "what ran before still runs" in failed.stderr
         assert (_release(machine), machine.unit("heatsoak.service", "MainPID")) == (release, pid)
         assert machine.output("ls", "/opt/heatsoak/releases").split() == [release.rpartition("/")[2]]
