@@ -55,14 +55,18 @@ _MIGRATION_HEAD: Final = """# Coming from another exporter
 
 Made by `python -m grafana.build` from the rule files. Load one of them into Prometheus beside
 [heatsoak-recording.yaml](../deploy/prometheus/heatsoak-recording.yaml), and dashboards and alerts made for the
-other exporter keep working; where a series is missing, the card does not offer it. The tables read both ways: left
-to right when you rewrite a dashboard, right to left when you look for what a name here was called.
+other exporter keep working; where one of these series is missing, the card does not offer it. The tables read both
+ways: left to right when you rewrite a dashboard, right to left when you look for what a name here was called.
 """
 _PLACES: Final = (
     (
         "migration-dcgm.yaml",
         "dcgm-exporter",
-        "Labels `UUID`, `device`, `modelName` and `Hostname` are there too; `DCGM_FI_PROF_GR_ENGINE_ACTIVE` is near.",
+        (
+            "Labels `UUID`, `device`, `modelName` and `Hostname` are there too; `DCGM_FI_PROF_GR_ENGINE_ACTIVE` is near. "
+            "Not served: violation times (here `heatsoak_gpu_throttle_seconds_total`), the mask of throttle reasons "
+            "(`heatsoak_gpu_throttle_active`), NVLink bandwidth (`heatsoak_gpu_nvlink_transmit_bytes_total`)."
+        ),
     ),
     (
         "migration-nvidia-smi.yaml",
