@@ -64,8 +64,8 @@ _PLACES: Final = (
         "dcgm-exporter",
         (
             "Labels `UUID`, `device`, `modelName` and `Hostname` are there too; `DCGM_FI_PROF_GR_ENGINE_ACTIVE` is "
-            "near. Not served: violation times (here `heatsoak_gpu_throttle_seconds_total`), the mask of throttle reasons "
-            "(`heatsoak_gpu_throttle_active`), NVLink bandwidth (`heatsoak_gpu_nvlink_transmit_bytes_total`)."
+            "near. Not served: violation times (here `heatsoak_gpu_throttle_seconds_total`), the mask of throttle "
+            "reasons (`heatsoak_gpu_throttle_active`), NVLink bandwidth (`heatsoak_gpu_nvlink_transmit_bytes_total`)."
         ),
     ),
     (
