@@ -44,8 +44,8 @@ def _alone(one: Subject) -> Iterator[Caution]:
         yield Caution(about, "power limit below default", detail, "a busy card is slower and spends less energy")
     disturbed = [at for at, point in one.best if marks(point.record)]
     if disturbed:
-        detail = f"{len(disturbed)} of {len(one.best)} training figures were contended or slowed down"
-        yield Caution(about, "disturbed", detail, "they are lower than the card's own; each is marked")
+        detail = f"{len(disturbed)} of {len(one.best)} training figures were contended, slowed down or unsteady"
+        yield Caution(about, "disturbed", detail, "they say more of the circumstances than of the card; each is marked")
 
 
 def _differing(left: Subject, right: Subject) -> Iterator[Caution]:

@@ -1,6 +1,7 @@
 """What is compared: every card of every result, under a label of its own, with its measurements."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 import msgspec
 
@@ -10,6 +11,9 @@ from agent.bench.points import Point, points
 from agent.model.probe import ProbeRecord
 from agent.model.text import clean_label
 from agent.probes.attribution import MOST_SLOWED_SHARE, SLOWING_REASONS
+
+MOST_SPREAD: Final = 0.05
+"""Repeats of one measurement whose median absolute deviation is a larger share of their median are unsteady."""
 
 
 class Configuration(msgspec.Struct, frozen=True, order=True):
@@ -62,16 +66,20 @@ def labels(results: Sequence[BenchResult]) -> tuple[str, ...]:
 
 
 def marks(record: ProbeRecord) -> tuple[str, ...]:
-    """Return what disturbed a measurement: another process, heat, the power supply."""
-    seen = record.attribution
-    if seen is None:
-        return ()
-    slowed = [
-        f"slowed by {reason} for {seen.throttle_share[reason]:.0%}"
-        for reason in SLOWING_REASONS
-        if seen.throttle_share.get(reason, 0.0) > MOST_SLOWED_SHARE
-    ]
-    return (*(["contended"] if seen.contended else []), *slowed)
+    """Return what disturbed a measurement: another process, heat, the power supply, or whatever made it unsteady."""
+    return tuple(_marks(record))
+
+
+def _marks(record: ProbeRecord) -> Iterator[str]:
+    seen, timing = record.attribution, record.result.timing
+    if seen is not None and seen.contended:
+        yield "contended"
+    for reason in SLOWING_REASONS:
+        share = seen.throttle_share.get(reason, 0.0) if seen is not None else 0.0
+        if share > MOST_SLOWED_SHARE:
+            yield f"slowed by {reason} for {share:.0%}"
+    if timing is not None and timing.mad_s > MOST_SPREAD * timing.median_s:
+        yield f"unsteady, repeats ±{timing.mad_s / timing.median_s:.0%}"
 
 
 def _cards(result: BenchResult, label: str) -> Iterable[Subject]:
