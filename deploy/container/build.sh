@@ -3,7 +3,7 @@
 set -eu
 python=$1
 # pip of the image may be older than its option --python (22.3), as Ubuntu 22.04's is: a newer one for this build only.
-if ! "$python" -m pip --python "$python" --version >/dev/null 2>&1; then
+if ! "$python" -m pip --help | grep -e --python >/dev/null; then
   "$python" -m pip install --no-cache-dir --target /tmp/pip pip
   export PYTHONPATH=/tmp/pip
 fi
