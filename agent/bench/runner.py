@@ -145,10 +145,8 @@ def run_plan(
         guard = _Guard(result, lab, on_event)
         try:
             records = lab.measure(step, guard.take)
-        except StoppedError as stopped:
-            if guard.faults:
-                raise OtherMachineError("; ".join(guard.faults)) from stopped
-            raise
+        finally:
+            guard.check()
         done = Step(name=step.name, records=records, memory_limit_bytes=lab.limit_of(step))
         machine = with_software(result.machine, records[0].environment)
         label = result.label or default_label(machine)
@@ -166,13 +164,22 @@ class _Guard:
         self._result = result
         self._lab = lab
         self._on_event = on_event
-        self.faults: list[str] = []
+        self._faults: list[str] = []
+
+    def check(self) -> None:
+        """Refuse what was measured, and the reason why it ended, where it was with another TensorFlow.
+
+        Raises:
+            OtherMachineError: It was.
+        """
+        if self._faults:
+            raise OtherMachineError("; ".join(self._faults))
 
     def take(self, event: ChildEvent) -> None:
         if isinstance(event, Hello) and event.environment.tensorflow:
             now = msgspec.structs.replace(self._result.machine, tensorflow=event.environment.tensorflow)
-            self.faults = differences(self._result, now, self._result.memory_limit_bytes)
-            if self.faults:
+            self._faults = differences(self._result, now, self._result.memory_limit_bytes)
+            if self._faults:
                 self._lab.stop()
         self._on_event(event)
 
