@@ -2,6 +2,7 @@
 
 import io
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final
@@ -60,8 +61,9 @@ def _pictures(compared: Comparison) -> Iterator[Picture]:
 
 
 def _at_one_size(figures: Sequence[Figure]) -> list[Figure]:
-    sizes = {one.size for one in figures}
-    size = _IMAGENET_SIZE if _IMAGENET_SIZE in sizes else max(sizes)
+    """Return the figures of 224 px, else of the image size with most of them."""
+    sizes = Counter(one.size for one in figures)
+    size = _IMAGENET_SIZE if _IMAGENET_SIZE in sizes else sizes.most_common(1)[0][0]
     return [one for one in figures if one.size == size]
 
 
@@ -95,8 +97,17 @@ def _lines(figures: Sequence[Figure]) -> dict[_Line, list[Figure]]:
     chosen: dict[_Line, list[Figure]] = {}
     for (line, _), group in groups.items():
         if _fastest(group) > _fastest(chosen.get(line, [])):
-            chosen[line] = sorted(group, key=lambda one: one.batch)
+            chosen[line] = [_middle([one for one in group if one.batch == batch]) for batch in _batches(group)]
     return chosen
+
+
+def _batches(figures: Sequence[Figure]) -> list[int]:
+    return sorted({one.batch for one in figures})
+
+
+def _middle(same: Sequence[Figure]) -> Figure:
+    """Return the middle one of several measurements, the slower one of two."""
+    return sorted(same, key=lambda one: one.images_per_second)[(len(same) - 1) // 2]
 
 
 def _fastest(figures: Sequence[Figure]) -> float:
@@ -133,7 +144,7 @@ def _bars(axes: Axes, figures: Sequence[Figure]) -> None:
     for place, (label, colour) in enumerate(colours.items()):
         best = [_fastest([one for one in figures if (one.label, one.dtype) == (label, dtype)]) for dtype in dtypes]
         at = [index + width * (place - (len(colours) - 1) / 2) for index in range(len(dtypes))]
-        axes.bar_label(axes.bar(at, best, width, color=colour, label=_plain(label)), fmt="{:,.0f}", fontsize="small")
+        axes.bar_label(axes.bar(at, best, width, color=colour, label=_plain(label)), fmt="{:,.4g}", fontsize="small")
     axes.set_xticks(range(len(dtypes)), dtypes)
     axes.set_ylabel("images/s")
 
