@@ -245,7 +245,10 @@ def test_a_monitor_names_nodes_and_leaves_the_agents_labels_alone(kind: str) -> 
     (monitor,) = (one for one in _render(f"monitor.kind={kind}") if one["kind"] == kind)
     (endpoint,) = monitor["spec"].get("endpoints") or monitor["spec"]["podMetricsEndpoints"]
     assert endpoint["honorLabels"] is True
-    assert endpoint["relabelings"] == [{"sourceLabels": ["__meta_kubernetes_pod_node_name"], "targetLabel": "instance"}]
+    assert endpoint["relabelings"] == [
+        {"sourceLabels": ["__meta_kubernetes_pod_node_name"], "targetLabel": "instance"},
+        {"action": "labeldrop", "regex": "pod"},
+    ]
 
 
 @pytest.mark.parametrize(
