@@ -90,13 +90,14 @@ def _inline(svg: str, name: str) -> str:
 
 
 def _lines(figures: Sequence[Figure]) -> dict[_Line, list[Figure]]:
-    """Return for each label and data type the figures of its faster mode by batch."""
+    """Return for each label and data type the figures by batch of its mode with most batches, the faster of equals."""
     groups: dict[tuple[_Line, str], list[Figure]] = {}
     for one in figures:
         groups.setdefault(((one.label, one.dtype), one.mode), []).append(one)
     chosen: dict[_Line, list[Figure]] = {}
     for (line, _), group in groups.items():
-        if _fastest(group) > _fastest(chosen.get(line, [])):
+        before = chosen.get(line, [])
+        if (len(_batches(group)), _fastest(group)) > (len(before), _fastest(before)):
             chosen[line] = [_middle([one for one in group if one.batch == batch]) for batch in _batches(group)]
     return chosen
 
@@ -142,9 +143,13 @@ def _bars(axes: Axes, figures: Sequence[Figure]) -> None:
     colours = _colours(one.label for one in figures)
     width = 0.8 / len(colours)
     for place, (label, colour) in enumerate(colours.items()):
+        shift = width * (place - (len(colours) - 1) / 2)
         best = [_fastest([one for one in figures if (one.label, one.dtype) == (label, dtype)]) for dtype in dtypes]
-        at = [index + width * (place - (len(colours) - 1) / 2) for index in range(len(dtypes))]
-        axes.bar_label(axes.bar(at, best, width, color=colour, label=_plain(label)), fmt="{:,.4g}", fontsize="small")
+        measured = [(index + shift, value) for index, value in enumerate(best) if value]
+        bars = axes.bar(
+            [at for at, _ in measured], [value for _, value in measured], width, color=colour, label=_plain(label)
+        )
+        axes.bar_label(bars, fmt="{:,.4g}", fontsize="small")
     axes.set_xticks(range(len(dtypes)), dtypes)
     axes.set_ylabel("images/s")
 

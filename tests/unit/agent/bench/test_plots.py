@@ -9,7 +9,7 @@ from agent.bench.compare_model import Comparison, Picture
 from agent.bench.model import Step
 from agent.bench.plots import pictures
 from agent.bench.prices import PricedCard, PriceList
-from tests.support.results import bench_result, plain_steps, training
+from tests.support.results import bench_result, curve, plain_steps, training
 
 LABEL = "_a<b>$x_{1$ & Co"
 PRICES = PriceList(currency="EUR", card=(PricedCard(name=LABEL, price=100.0),))
@@ -64,3 +64,21 @@ def test_the_same_comparison_is_drawn_the_same() -> None:
 def test_nothing_measured_draws_nothing() -> None:
     """An empty comparison is no fault."""
     assert pictures(Comparison(results=())) == ()
+
+
+def test_what_was_not_measured_has_no_bar() -> None:
+    """Unknown is absent, never 0."""
+    left = bench_result(Step("bf16", curve(1000.0)), Step("fp32", curve(200.0, dtype="fp32")))
+    right = bench_result(Step("bf16", curve(800.0)), label="b")
+    (bars,) = [one for one in pictures(compare([left, right])) if one.name == "precision-resnet50"]
+
+    texts = [text for element in ET.fromstring(bars.svg).iter() if (text := element.text) and text.strip()]
+    assert {"888.9", "177.8", "711.1"} <= set(texts)
+    assert texts.count("0") == 1, "the axis alone begins at 0"
+
+
+def test_a_curve_is_of_the_mode_with_most_batches() -> None:
+    """One fast XLA step does not hide the curve of graph mode."""
+    steps = (Step("graph", curve(1000.0)), Step("xla", curve(3000.0, (128,), mode="xla")))
+    (picture, *_) = pictures(compare([bench_result(*steps)]))
+    assert "made up A, bf16 graph" in picture.svg
