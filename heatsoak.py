@@ -129,7 +129,7 @@ class Agent:
         self._allocations.start()
         self._probes.start()
         _log.info("agent_started", version=version(), addresses=self._server.addresses)
-        self._notifier.ready(f"serving on {', '.join(self._server.addresses)}")
+        self._say_ready()
         try:
             self._daemon.run()
         finally:
@@ -188,7 +188,10 @@ class Agent:
             self._probes.reconfigure(settings.probe, settings.pipeline)
             self._settings = settings
             _log.info("reloaded")
-        self._notifier.ready("serving")
+        self._say_ready()
+
+    def _say_ready(self) -> None:
+        self._notifier.ready(f"serving on {', '.join(self._server.addresses)}")
 
     def _on_pause(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         uuids = self._named(request)

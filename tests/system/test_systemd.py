@@ -160,6 +160,7 @@ def test_reload_takes_a_good_configuration_over_and_refuses_a_bad_one(service: M
     service.write(_CONFIG, f'{CONFIGURATION}[node]\nrack = "r7"\n')
     service.run("systemctl", "reload", _UNIT)
     eventually(lambda: _racks(service) == ["r7"], "the new rack")
+    assert service.unit(_UNIT, "StatusText")["StatusText"] == "serving on [::]:9838"
     service.write(_CONFIG, f"{CONFIGURATION}[node]\nrack = 7\n")
     service.run("systemctl", "reload", _UNIT)
     eventually(lambda: any('"reload_refused"' in line for line in service.journal(_UNIT)), "the refusal")
