@@ -17,6 +17,8 @@ from agent.verdicts.view import CardView
 
 LEAST_PEERS: Final = 3
 """Peers from which their median tells what the node does to all cards."""
+LEAST_SLOW: Final = 2
+"""Slow measurements in a row from which a card counts as having fallen, alone or with others."""
 PEER_AGE_S: Final = 5400.0
 """A peer's measurement this long before says how the node was doing."""
 
@@ -101,8 +103,12 @@ def against_peers(standing: Standing, peers: Sequence[Standing], limits: Degrade
 
 
 def level_is_shared(one: Standing, neighbours: Neighbours) -> bool:
-    """Return whether the card's slow runs are shared by half of the node's cards."""
-    onset_s = one.track.level.onset_wall_s
+    """Return whether the card's slow runs are shared by half of the node's cards.
+
+    One slow measurement says nothing yet: two cards may each have an outlier in the same hour.
+    """
+    level = one.track.level
+    onset_s = level.onset_wall_s if level.degraded or level.slow >= LEAST_SLOW else None
     return onset_s is not None and _is_shared(one, neighbours, onset_s, lambda measured: measured.deviation)
 
 

@@ -13,8 +13,16 @@ def test_cards_slow_together_are_unknown_and_probed_until_decided() -> None:
     both = [confirmed(hourly([0.0] * 5, uuid=f"GPU-{n}"), -0.05) for n in range(2)]
     found = [judge(view, SETTINGS) for view in node(*both)]
     assert [(one.state, one.cause, one.suspect) for one in found if one] == [("unknown", "level", False)] * 2
-    early = [judge(view, SETTINGS) for view in node(*[history[:6] for history in both])]
+    early = [judge(view, SETTINGS) for view in node(*[history[:8] for history in both])]
     assert [(one.state, one.cause, one.suspect) for one in early if one] == [("unknown", "level", True)] * 2
+
+
+def test_outliers_of_two_cards_in_one_hour_are_no_fall() -> None:
+    """One slow measurement each: both are suspected, probed again, and nothing is said of them meanwhile."""
+    first = node(*[confirmed(hourly([0.0] * 5, uuid=f"GPU-{n}"), -0.06)[:6] for n in range(2)])
+    assert [judge(view, SETTINGS) for view in first] == [None, None]
+    suspected = [degraded.judge(view, SETTINGS) for view in first]
+    assert [(one.state, one.cause, one.suspect) for one in suspected if one] == [("ok", "suspected", True)] * 2
 
 
 def test_a_card_slow_alone_is_left_to_the_other_rules() -> None:
