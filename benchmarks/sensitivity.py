@@ -2,6 +2,7 @@
 
     python -m benchmarks.sensitivity            # all of it, some minutes on two cores
     python -m benchmarks.sensitivity --quick    # a hundredth of the card-years
+    python -m benchmarks.sensitivity --cv 0.0038 0.0033 --targets FILE    # other noise
 
 Writes benchmarks/results/sensitivity.json and docs/pictures/sensitivity.png.
 """
@@ -17,12 +18,10 @@ from typing import Any
 import msgspec
 
 from agent.config.settings import DegradedSettings
-from benchmarks.sensitivity_model import Noise, detect, false_alarms
+from benchmarks.sensitivity_model import BOTH_SLOWED, ONE_SLOWED, Noise, detect, false_alarms
 from benchmarks.sensitivity_node import episodes
 
 ROOT = Path(__file__).parents[1]
-LINES = 2
-"""Judged figures a card has, each with its own detectors; a false alarm of either counts."""
 MEASURED = Noise()
 VISIBLE = replace(MEASURED, swing_kelvin=4.0)
 IN_NODE = replace(MEASURED, peers=7)
@@ -39,9 +38,14 @@ def upper_limit(count: int) -> float:
     return n * (1.0 - 1.0 / (9.0 * n) + 1.645 / (3.0 * math.sqrt(n))) ** 3
 
 
+def scaled(noise: Noise, cv: float) -> Noise:
+    """Return ``noise`` with ``cv`` for the matrix product, and as much more or less of the other figure's."""
+    return replace(noise, cv=(cv, noise.cv[1] * cv / noise.cv[0]))
+
+
 def alarms(noise: Noise, limits: DegradedSettings, card_years: int, seed: int) -> dict[str, Any]:
-    """Return false alarms in a thousand card-years, of both figures together, with the 95 % upper limit."""
-    level, drift = false_alarms(noise, limits, LINES * card_years, seed)
+    """Return false alarms in a thousand card-years, of all lines of a card together, with the 95 % upper limit."""
+    level, drift = false_alarms(noise, limits, card_years, seed)
     per_thousand = 1000.0 / card_years
     return {
         "card_years": card_years,
@@ -56,27 +60,40 @@ def targets(limits: DegradedSettings, cards: int, card_years: int) -> dict[str, 
     """Return the figures that the targets name, in three settings."""
     table = {}
     for name, noise in SETTINGS.items():
-        five, three = detect(noise, limits, 0.05, cards, 11), detect(noise, limits, 0.03, cards, 12)
         years = max(1, card_years // (4 if noise.peers else 1))
         table[name] = {
-            "5 % within 3 judged runs": five.within_runs(3),
-            "3 % within 12 judged runs": three.within_runs(12),
-            "3 % within 12 scheduled runs": three.within_hours(12),
+            "both figures slower": _figures(noise, limits, cards, BOTH_SLOWED),
+            "matrix product alone slower": _figures(noise, limits, cards, ONE_SLOWED),
             "false alarms": alarms(noise, limits, years, 13),
         }
     return table
 
 
+def _figures(noise: Noise, limits: DegradedSettings, cards: int, figures: tuple[float, float]) -> dict[str, float]:
+    five = detect(noise, limits, 0.05, cards, 11, figures=figures)
+    three = detect(noise, limits, 0.03, cards, 12, figures=figures)
+    return {
+        "5 % within 3 judged runs": five.within_runs(3),
+        "5 % within 12 scheduled runs": five.within_hours(12),
+        "3 % within 12 judged runs": three.within_runs(12),
+        "3 % within 12 scheduled runs": three.within_hours(12),
+    }
+
+
 def curves(limits: DegradedSettings, cards: int, card_years: int) -> dict[str, Any]:
-    """Return detection against noise, swing and size, and false alarms against contamination."""
-    cvs = (0.001, 0.0024, 0.003, 0.004, 0.005, 0.0075, 0.01)
+    """Return detection against noise, swing and size, and false alarms against contamination.
+
+    The noise is that of the matrix product; the other figure's keeps its share of it.
+    """
+    cvs = (0.001, 0.0024, 0.0036, 0.0047, 0.006, 0.0075, 0.01)
+    noisier = [scaled(VISIBLE, cv) for cv in cvs]
     swings = (0.0, 0.005, 0.01, 0.015, 0.02)
     sizes = tuple(step / 1000.0 for step in range(10, 81, 5))
     sized = [detect(VISIBLE, limits, size, cards, 14) for size in sizes]
     swinging = [replace(VISIBLE, swing=swing, swing_kelvin=400.0 * swing) for swing in swings]
     depths = (0.0, 0.01, 0.015, 0.02, 0.0225, 0.025, 0.03, 0.04)
     return {
-        "noise": {"cv": cvs, **_detections([replace(VISIBLE, cv=cv) for cv in cvs], limits, cards)},
+        "noise": {"cv": cvs, **_detections(noisier, limits, cards)},
         "swing": {
             "amplitude": swings,
             **_detections(swinging, limits, cards),
@@ -136,7 +153,12 @@ def draw(result: dict[str, Any], path: Path) -> None:
     figure, ((top_left, top_right), (low_left, low_right)) = plt.subplots(2, 2, figsize=(11, 7.5))
     drawn = result["curves"]
     for axes, key, unit, title in (
-        (top_left, "noise", "cv", "against noise between fresh processes (standard deviation, %)"),
+        (
+            top_left,
+            "noise",
+            "cv",
+            "against noise of the matrix product between fresh processes (standard deviation, %)",
+        ),
         (top_right, "swing", "amplitude", "against the daily swing (amplitude, %)"),
     ):
         at = [100 * value for value in drawn[key][unit]]
@@ -171,16 +193,24 @@ def main() -> None:
     """Simulate, write the numbers and the picture."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="few card-years, for a look")
-    parser.add_argument("--cv", type=float, default=MEASURED.cv, help="noise between fresh processes, as measured")
+    parser.add_argument(
+        "--cv", type=float, nargs=2, default=MEASURED.cv, help="noise of matrix product and ResNet-50 step"
+    )
+    parser.add_argument("--targets", type=Path, metavar="FILE", help="only what the targets name, written to FILE")
     options = parser.parse_args()
     share = 0.01 if options.quick else 1.0
     for name, noise in SETTINGS.items():
-        SETTINGS[name] = replace(noise, cv=options.cv)
+        SETTINGS[name] = replace(noise, cv=tuple(options.cv))
     limits = DegradedSettings()
-    result = {
+    result: dict[str, Any] = {
         "settings": msgspec.structs.asdict(limits),
         "noise": asdict(SETTINGS["lone card, temperature shows the swing"]),
         "targets": targets(limits, int(40_000 * share) + 100, int(20_000 * share)),
+    }
+    if options.targets:
+        options.targets.write_text(json.dumps(result, indent=2) + "\n")
+        return
+    result |= {
         "curves": curves(limits, int(20_000 * share) + 100, int(2_000 * share)),
         "nodes": nodes(max(2, int(60 * share))),
     }

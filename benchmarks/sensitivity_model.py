@@ -1,6 +1,7 @@
 """The detectors of ``agent.verdicts.track`` over arrays of cards, and the noise they are fed with.
 
-``Cards`` does with numpy what ``step_level`` and ``step_drift`` do for one card;
+A card has three lines: its two judged figures, and their mean. ``Cards`` does with numpy, on one line, what
+``step_level`` and ``step_drift`` do for one card;
 tests/unit/benchmarks/test_sensitivity.py holds the two equal, measurement by measurement.
 """
 
@@ -24,19 +25,28 @@ LEARNING_H = 25
 NEVER = 10**6
 
 
+FIGURES = 2
+"""Judged figures of a card, made in one run: matrix product and ResNet-50 step."""
+BOTH_SLOWED = (1.0, 1.0)
+ONE_SLOWED = (1.0, 0.0)
+
+
 @dataclass(frozen=True)
 class Noise:
     """What makes a healthy card's figures differ; shares of its true figure."""
 
-    cv: float = 0.0024
-    """Standard deviation between fresh processes, as measured."""
+    cv: tuple[float, float] = (0.0047, 0.0035)
+    """Standard deviation of either figure between fresh processes, as measured."""
+    correlation: float = 0.19
+    """Between the two figures of a run, as measured."""
     swing: float = 0.01
-    """Amplitude of a daily swing."""
+    """Amplitude of a daily swing of both."""
     swing_kelvin: float = 0.0
     """Amplitude of the temperature that goes with the swing; 0: the card's temperature does not show it."""
     temperature_noise_kelvin: float = 0.7
     outlier_rate: float = 0.01
     outlier: float = -0.06
+    """An outlier lowers both figures of a run."""
     contamination_per_year: float = 12.0
     """Episodes a year in which every run is lowered."""
     contamination_h: tuple[int, int] = (1, 6)
@@ -70,19 +80,27 @@ class Source:
         return wave + self._rng.normal(0.0, self.noise.temperature_noise_kelvin, self.count)
 
     def measure(self, shared: Floats) -> Floats:
-        """Return one fresh process's deviation for each entry of ``shared``."""
-        noise = self._rng.normal(0.0, self.noise.cv, shared.shape)
+        """Return one fresh process's deviations for each entry of ``shared``: a row for each figure."""
+        first, own = self._rng.standard_normal((FIGURES, *shared.shape))
+        second = self.noise.correlation * first + np.sqrt(1.0 - self.noise.correlation**2) * own
+        noise = np.stack([self.noise.cv[0] * first, self.noise.cv[1] * second])
         outliers = self._rng.random(shared.shape) < self.noise.outlier_rate
-        return shared + noise + np.where(outliers, self.noise.outlier, 0.0)
+        deviations: Floats = shared + noise + np.where(outliers, self.noise.outlier, 0.0)
+        return deviations
 
     def peer_median(self, shared: Floats) -> Floats:
-        """Return the median of the peers' deviations."""
-        return np.median(np.stack([self.measure(shared) for _ in range(self.noise.peers)]), axis=0)
+        """Return the median of the peers' deviations, on each line."""
+        return np.median(np.stack([with_both(self.measure(shared)) for _ in range(self.noise.peers)]), axis=0)
+
+
+def with_both(figures: Floats) -> Floats:
+    """Return the figures' rows and their mean as a last one."""
+    return np.vstack([figures, figures.mean(axis=0)])
 
 
 @dataclass(frozen=True)
 class References:
-    """What the learning phase made of each card, relative to its true figure."""
+    """What the learning phase made of one figure of each card, relative to its true value."""
 
     median: Floats
     mad: Floats
@@ -91,17 +109,27 @@ class References:
     lowest: Floats
     highest: Floats
 
+    @property
+    def noise(self) -> Floats:
+        """Return each reference's robust standard deviation, as a share of it."""
+        return ROBUST_SIGMA * self.mad / self.median
+
     def corrected(self, deviation: Floats, temperature: Floats) -> Floats:
         """Return deviations without what temperature explains."""
         above = np.clip(temperature, self.lowest, self.highest) - self.temperature
         return deviation - np.clip(self.slope * above, -MOST_CORRECTION, MOST_CORRECTION)
 
 
-def learn(source: Source) -> References:
-    """Let each card make its reference in the first day."""
+def learn(source: Source) -> list[References]:
+    """Let each card make the references of its figures in the first day."""
     hours = range(LEARNING_H)
-    values = np.stack([1.0 + source.measure(source.hour(hour)) for hour in hours])
+    values = np.stack([1.0 + source.measure(source.hour(hour)) for hour in hours], axis=1)
     temperatures = np.stack([source.temperature(hour) for hour in hours])
+    return [reference_of(of_figure, temperatures) for of_figure in values]
+
+
+def reference_of(values: Floats, temperatures: Floats) -> References:
+    """Return what a row of values for each hour makes."""
     median = np.median(values, axis=0)
     return References(
         median=median,
@@ -125,13 +153,21 @@ def _slopes(temperatures: Floats, values: Floats) -> Floats:
     return np.where(wide, np.clip(slopes, STEEPEST_PER_KELVIN, 0.0), 0.0)
 
 
-class Cards:
-    """The states of both detectors for each card."""
+def thresholds(references: list[References], limits: DegradedSettings) -> list[Floats]:
+    """Return by how much each card's run must lie below the reference to be slow, on each line."""
+    noises = [one.noise for one in references]
+    alone = [np.maximum(limits.drop, limits.noise_times * noise) for noise in noises]
+    both = np.hypot(noises[0], noises[1]) / FIGURES
+    return [*alone, np.maximum(limits.drop_both, limits.noise_times * both)]
 
-    def __init__(self, references: References, limits: DegradedSettings) -> None:
-        count = len(references.median)
+
+class Cards:
+    """The states of both detectors for each card, on one line."""
+
+    def __init__(self, needed: Floats, limits: DegradedSettings) -> None:
+        count = len(needed)
         self._limits = limits
-        self.needed = np.maximum(limits.drop, limits.noise_times * ROBUST_SIGMA * references.mad / references.median)
+        self.needed = needed
         self.slow = np.zeros(count, dtype=np.int64)
         self.slow_runs = np.zeros(count, dtype=np.int64)
         self.good_runs = np.zeros(count, dtype=np.int64)
@@ -170,7 +206,7 @@ class Simulation:
         rng = np.random.default_rng(seed)
         self.source = Source(noise, count, rng)
         self.references = learn(self.source)
-        self.cards = Cards(self.references, limits)
+        self.lines = [Cards(needed, limits) for needed in thresholds(self.references, limits)]
         self.runs = np.zeros(count, dtype=np.int64)
         """Judged runs so far, those on suspicion included."""
         self._hour = LEARNING_H
@@ -178,35 +214,58 @@ class Simulation:
         """Hours of the last rounds of runs on suspicion, the newest first."""
         self._everyone = np.arange(count)
 
-    def run_hour(self, slowdown: float = 0.0) -> tuple[Bools, Bools]:
-        """Pass one hour with every card slower by ``slowdown``; return which level and which drift newly condemn."""
-        cards, everyone = self.cards, self._everyone
-        degraded, drifting = cards.degraded.copy(), cards.drifting.copy()
+    @property
+    def condemned(self) -> tuple[Bools, Bools]:
+        """Return which cards the level of any line condemns, and which the drift of any."""
+        return (
+            np.logical_or.reduce([line.degraded for line in self.lines]),
+            np.logical_or.reduce([line.drifting for line in self.lines]),
+        )
+
+    def run_hour(self, slowdown: float = 0.0, figures: tuple[float, float] = BOTH_SLOWED) -> tuple[Bools, Bools]:
+        """Pass one hour with ``figures`` of every card slower by ``slowdown``.
+
+        Return which cards level and drift newly condemn.
+        """
+        everyone, slowed = self._everyone, slowdown * np.array(figures)
+        degraded, drifting = self.condemned
         shared = self.source.hour(self._hour)
-        deviation = self._seen(shared, everyone, slowdown)
-        cards.step_level(everyone, deviation, new_run=True)
-        cards.step_drift(self._without_node(deviation, shared))
+        deviations = self._seen(shared, everyone, slowed)
+        for line, deviation, corrected in zip(
+            self.lines, with_both(deviations), self._without_node(deviations, shared), strict=True
+        ):
+            line.step_level(everyone, deviation, new_run=True)
+            line.step_drift(corrected)
         self.runs += 1
         asked_enough = self._hour - self._rounds[-1] <= DOUBT_S / 3600.0
-        suspects = everyone[(cards.slow > 0) & ~cards.degraded & ~asked_enough]
+        suspected = np.logical_or.reduce([(line.slow > 0) & ~line.degraded for line in self.lines])
+        suspects = everyone[suspected & ~asked_enough]
         self._rounds[1:, suspects] = self._rounds[:-1, suspects]
         self._rounds[0, suspects] = self._hour
         for _ in range(2):
             for new_run in (True, False):
-                cards.step_level(suspects, self._seen(shared, suspects, slowdown), new_run=new_run)
+                seen = with_both(self._seen(shared, suspects, slowed))
+                for line, deviation in zip(self.lines, seen, strict=True):
+                    line.step_level(suspects, deviation, new_run=new_run)
             self.runs[suspects] += 1
         self._hour += 1
-        return cards.degraded & ~degraded, cards.drifting & ~drifting
+        now_degraded, now_drifting = self.condemned
+        return now_degraded & ~degraded, now_drifting & ~drifting
 
-    def _seen(self, shared: Floats, which: NDArray[np.int64], slowdown: float) -> Floats:
-        """Return measured deviations from the learnt references."""
-        true = (1.0 - slowdown) * (1.0 + self.source.measure(shared[which]))
-        return true / self.references.median[which] - 1.0
+    def _seen(self, shared: Floats, which: NDArray[np.int64], slowed: Floats) -> Floats:
+        """Return measured deviations of the figures from the learnt references."""
+        true = (1.0 - slowed[:, None]) * (1.0 + self.source.measure(shared[which]))
+        return true / np.stack([one.median[which] for one in self.references]) - 1.0
 
-    def _without_node(self, deviation: Floats, shared: Floats) -> Floats:
+    def _without_node(self, deviations: Floats, shared: Floats) -> Floats:
+        """Return the deviations of all lines without what the node does, or the temperature explains."""
         if self.source.noise.peers:
-            return deviation - self.source.peer_median(shared)
-        return self.references.corrected(deviation, self.source.temperature(self._hour))
+            return with_both(deviations) - self.source.peer_median(shared)
+        temperature = self.source.temperature(self._hour)
+        corrected = [
+            one.corrected(deviation, temperature) for one, deviation in zip(self.references, deviations, strict=True)
+        ]
+        return with_both(np.stack(corrected))
 
 
 @dataclass(frozen=True)
@@ -228,18 +287,24 @@ class Detection:
 
 
 def detect(
-    noise: Noise, limits: DegradedSettings, slowdown: float, count: int, seed: int, hours: int = 24
+    noise: Noise,
+    limits: DegradedSettings,
+    slowdown: float,
+    count: int,
+    seed: int,
+    hours: int = 24,
+    figures: tuple[float, float] = BOTH_SLOWED,
 ) -> Detection:
-    """Slow every card down at a random time of its day and see when it is flagged."""
+    """Slow ``figures`` of every card down at a random time of its day and see when it is flagged."""
     simulation = Simulation(replace(noise, contamination_per_year=0.0), limits, count, seed)
     for _ in range(24):
         simulation.run_hour()
-    already = simulation.cards.degraded | simulation.cards.drifting
+    already = np.logical_or(*simulation.condemned)
     simulation.runs[:] = 0
     runs, waited = np.full(count, NEVER), np.full(count, NEVER)
     for hour in range(1, hours + 1):
-        simulation.run_hour(slowdown)
-        flagged = (simulation.cards.degraded | simulation.cards.drifting) & (waited == NEVER)
+        simulation.run_hour(slowdown, figures)
+        flagged = np.logical_or(*simulation.condemned) & (waited == NEVER)
         runs[flagged], waited[flagged] = simulation.runs[flagged], hour
     return Detection(slowdown, runs[~already], waited[~already])
 

@@ -7,16 +7,17 @@ from collections.abc import Iterator
 import msgspec
 
 from agent.config.settings import VerdictSettings
-from agent.model.probe import Attribution, Environment, ProbeRecord, ProbeResult
+from agent.model.probe import PROBE_KINDS, Attribution, Environment, ProbeName, ProbeRecord, ProbeResult
 from agent.model.reference import Reference
 from agent.model.snapshot import Card, CardIdentity
-from agent.verdicts.measurements import ROBUST_SIGMA
+from agent.verdicts.measurements import JUDGED_PAIR, ROBUST_SIGMA
 from agent.verdicts.rules import degraded, fell_together, slow_drift
 from agent.verdicts.view import CardView
 
 HOUR_S = 3600.0
 BEFORE_H = 12
 AFTER_H = 6
+FIGURES_APART_S = 7.0
 _PAIR_S = (0.0, 30.0)
 _SUSPICION_S = (300.0, 900.0)
 
@@ -34,7 +35,7 @@ class Outcome(msgspec.Struct, frozen=True):
 class Node:
     """Cards with an hourly run each, spread over the hour; runs on suspicion as the rules ask for them."""
 
-    def __init__(self, cards: int, cv: float, seed: int) -> None:
+    def __init__(self, cards: int, cv: tuple[float, float], seed: int) -> None:
         self._rng = random.Random(seed)
         self._cv = cv
         self._settings = VerdictSettings()
@@ -55,7 +56,7 @@ class Node:
             at_s, index, trigger = heapq.heappop(self._due)
             slow = depth if begin_s <= at_s < end_s and index in slow_cards else 0.0
             for delay_s in _PAIR_S if trigger == "suspicion" else (0.0,):
-                self._records[index].append(self._record(index, at_s + delay_s, slow, trigger))
+                self._records[index] += self._run(index, at_s + delay_s, slow, trigger)
             runs += index == 0 and begin_s <= at_s < end_s
             if begin_s <= at_s:
                 now, together = self._judge(at_s + 60.0)
@@ -85,16 +86,22 @@ class Node:
                 now_wall_s=now_s,
                 card=Card(CardIdentity(index, f"GPU-{index}")),
                 probes=tuple(records),
-                references=(self._reference(index),),
+                references=tuple(
+                    self._reference(index, probe, cv) for probe, cv in zip(JUDGED_PAIR, self._cv, strict=True)
+                ),
             )
             for index, records in enumerate(self._records)
         ]
         for view in alone:
             yield msgspec.structs.replace(view, peers=tuple(other for other in alone if other is not view))
 
-    def _record(self, index: int, at_s: float, slow: float, trigger: str) -> ProbeRecord:
-        value = (1.0 - slow) * (1.0 + self._rng.gauss(0.0, self._cv))
-        result = ProbeResult("matmul", "ok", dtype="bf16", shape="8192x8192x8192", value=value, unit="flop/s")
+    def _run(self, index: int, at_s: float, slow: float, trigger: str) -> Iterator[ProbeRecord]:
+        for number, probe in enumerate(JUDGED_PAIR):
+            value = (1.0 - slow) * (1.0 + self._rng.gauss(0.0, self._cv[number]))
+            yield self._record(index, probe, at_s + number * FIGURES_APART_S, value, trigger)
+
+    def _record(self, index: int, probe: ProbeName, at_s: float, value: float, trigger: str) -> ProbeRecord:
+        result = ProbeResult(probe, "ok", dtype="bf16", shape="a shape", value=value, unit=PROBE_KINDS[probe].unit)
         return ProbeRecord(
             wall_s=at_s,
             gpu=index,
@@ -106,23 +113,25 @@ class Node:
             trigger=trigger,
         )
 
-    def _reference(self, index: int) -> Reference:
+    def _reference(self, index: int, probe: ProbeName, cv: float) -> Reference:
         return Reference(
             uuid=f"GPU-{index}",
-            probe="matmul",
+            probe=probe,
             dtype="bf16",
-            shape="8192x8192x8192",
+            shape="a shape",
             tensorflow="2.21.0",
             driver="580",
             median=1.0,
-            mad=self._cv / ROBUST_SIGMA,
+            mad=cv / ROBUST_SIGMA,
             runs=25,
             first_wall_s=-2.0,
             last_wall_s=-1.0,
         )
 
 
-def episodes(cards: int, cv: float, depth: float, slow_cards: int, trials: int, seed: int) -> list[Outcome]:
+def episodes(
+    cards: int, cv: tuple[float, float], depth: float, slow_cards: int, trials: int, seed: int
+) -> list[Outcome]:
     """Play so many episodes of 1 to 6 hours."""
     return [
         Node(cards, cv, seed + trial).play(depth, 1 + trial % 6, frozenset(range(slow_cards)))

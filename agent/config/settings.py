@@ -209,8 +209,10 @@ class InputBoundSettings(Struct, frozen=True, forbid_unknown_fields=True):
 class DegradedSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Slow cards, judged by their probes (docs/verdicts-statistics.md says what the numbers buy)."""
 
-    drop: Share = 0.036
-    """Share by which a judged probe must lie below the card's own reference to count as slow."""
+    drop: Share = 0.038
+    """Share by which one judged figure must lie below the card's own reference to count as slow."""
+    drop_both: Share = 0.0355
+    """Share by which the mean of a run's two judged figures must lie below their references to count as slow."""
     noise_times: NotNegative = 3.0
     """Robust standard deviations of the reference by which it must lie below at least; matters on noisy cards only."""
     confirm_runs: Annotated[int, Meta(ge=1)] = 3
@@ -223,7 +225,7 @@ class DegradedSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Share below the reference from which a small slowdown adds up."""
     drift_clip: Share = 0.015
     """Most that one run adds."""
-    drift_limit: Share = 0.092
+    drift_limit: Share = 0.1
     """Sum from which the card counts as slow."""
     drift_spacing_s: NotNegative = 1800.0
     """Least seconds between two runs that add up."""

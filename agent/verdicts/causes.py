@@ -64,12 +64,12 @@ def cause_of(one: Measurement, card: Card) -> Cause:
 
 
 def evidence_of(one: Measurement) -> dict[str, float]:
-    """Return the numbers behind a measurement, as far as they are known."""
+    """Return the numbers behind a measurement, as far as they are known; a mean of two has no value of its own."""
     did = one.record.attribution
+    figure = {"value": one.record.result.value, "reference": one.reference.median} if one.partner is None else {}
     numbers = {
         "deviation_ratio": one.deviation,
-        "value": one.record.result.value,
-        "reference": one.reference.median,
+        **figure,
         "sm_clock_hertz": did.sm_clock_median_hertz if did else None,
         "reference_sm_clock_hertz": one.reference.sm_clock_median_hertz,
         "temperature_celsius": did.temperature_max_celsius if did else None,

@@ -1,12 +1,13 @@
 """Judged probes put in order: which figures of a card belong together and how far each is off its reference."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
 
-from agent.model.probe import ProbeRecord
+from agent.model.probe import ProbeName, ProbeRecord
 from agent.model.reference import Circumstances, Reference, circumstances_of, current_reference, series_of
 
 Line = tuple[str, str]
@@ -16,6 +17,10 @@ HOT_TRIGGERS: Final = ("burnin", "bench")
 """Runs within a long load: the card is hot, so they say nothing of one that starts cold."""
 ROBUST_SIGMA: Final = 1.4826
 """Standard deviations a median absolute deviation stands for, of normal noise."""
+JUDGED_PAIR: Final[tuple[ProbeName, ProbeName]] = ("matmul", "resnet50")
+"""The probes whose figures a run judges, in the order in which it makes them."""
+PAIR_S: Final = 120.0
+"""Figures of one run lie closer together."""
 MOST_CORRECTION: Final = 0.015
 """Temperature explains at most this share of a figure."""
 
@@ -28,6 +33,8 @@ class Measurement(msgspec.Struct, frozen=True):
     deviation: float
     corrected: float
     """The same without what the card's temperature explains."""
+    partner: Reference | None = None
+    """The other figure's reference where the deviations are the mean of two; record and reference are the slower's."""
 
     @property
     def wall_s(self) -> float:
@@ -87,6 +94,29 @@ def measure(records: Iterable[ProbeRecord], references: Sequence[Reference]) -> 
             deviation = record.result.value / reference.median - 1.0
             measured.append(Measurement(record, reference, deviation, deviation - expected_by_heat(record, reference)))
     return measured
+
+
+def means(products: Sequence[Measurement], steps: Sequence[Measurement]) -> tuple[Measurement, ...]:
+    """Return the mean of both figures of each run that has both, oldest first."""
+    times = [one.wall_s for one in products]
+    found = []
+    for number, step in enumerate(steps):
+        before_s = steps[number - 1].wall_s if number else -math.inf
+        index = bisect_left(times, step.wall_s) - 1
+        if index >= 0 and times[index] > max(before_s, step.wall_s - PAIR_S):
+            found.append(_mean(products[index], step))
+    return tuple(found)
+
+
+def _mean(one: Measurement, other: Measurement) -> Measurement:
+    slower, faster = sorted((one, other), key=lambda measured: measured.deviation)
+    return Measurement(
+        slower.record,
+        slower.reference,
+        (one.deviation + other.deviation) / 2.0,
+        (one.corrected + other.corrected) / 2.0,
+        faster.reference,
+    )
 
 
 def expected_by_heat(record: ProbeRecord, reference: Reference) -> float:

@@ -2,7 +2,7 @@
 
 import statistics
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -10,7 +10,7 @@ import msgspec
 from agent.config.settings import DegradedSettings
 from agent.model.probe import ProbeRecord
 from agent.model.reference import Reference, circumstances_of, current_reference, series_of
-from agent.verdicts.measurements import Line, Measurement, lines, measure, usable_reference
+from agent.verdicts.measurements import JUDGED_PAIR, Line, Measurement, lines, means, measure, usable_reference
 from agent.verdicts.references import latest_of_line
 from agent.verdicts.track import RUN_GAP_S, Track, follow
 from agent.verdicts.view import CardView
@@ -24,12 +24,15 @@ PEER_AGE_S: Final = 5400.0
 
 
 class Standing(msgspec.Struct, frozen=True):
-    """One line of one card: the latest judged run, and what all of them add up to."""
+    """One line of one card: the latest judged run, and what all of them add up to.
+
+    Beside each figure's line there is one of the mean of the two that a run judges, once both have references.
+    """
 
     line: Line
     latest: ProbeRecord
     runs: Sequence[ProbeRecord]
-    """All that may be compared, oldest first."""
+    """All that may be compared, oldest first; empty for the mean of two figures."""
     measurements: tuple[Measurement, ...]
     """Those with a usable reference, oldest first."""
     track: Track
@@ -53,30 +56,41 @@ Neighbours = Sequence[Mapping[Line, Standing]]
 """Where each of the other cards of the node stands."""
 
 
-_Made = tuple[tuple[ProbeRecord, ...], tuple[Reference, ...], DegradedSettings, Mapping[Line, Standing]]
+_Standings = Mapping[Line, Standing]
+_Made = tuple[tuple[ProbeRecord, ...], tuple[Reference, ...], DegradedSettings, _Standings, _Standings]
 _made: Final[dict[str, _Made]] = {}
 """By card: what was replayed last, and what came out. Same objects in, same standings out."""
 MOST_MADE: Final = 64
 
 
 def standings(view: CardView, limits: DegradedSettings) -> Mapping[Line, Standing]:
-    """Return where a card stands on each line it was judged on.
+    """Return where a card stands on the line of each figure it was judged on."""
+    return _replayed(view, limits)[3]
 
-    A card's history is replayed once, however many rules and neighbours ask for it.
+
+def followed(view: CardView, limits: DegradedSettings) -> Mapping[Line, Standing]:
+    """Return the same, and where it stands by the mean of the figures that a run judges, where it has one.
+
+    The mean is less noisy than either: what slows both is seen sooner by it.
     """
+    return _replayed(view, limits)[4]
+
+
+def _replayed(view: CardView, limits: DegradedSettings) -> _Made:
+    """Replay a card's history, once, however many rules and neighbours ask for it."""
     uuid = view.card.identity.uuid
     made = _made.get(uuid)
     if made is None or made[0] is not view.probes or made[1] is not view.references or made[2] is not limits:
         found = {line: _standing(line, runs, view, limits) for line, runs in lines(view.probes).items()}
         if len(_made) >= MOST_MADE:
             _made.clear()
-        made = _made[uuid] = (view.probes, view.references, limits, found)
-    return made[3]
+        made = _made[uuid] = (view.probes, view.references, limits, found, {**found, **dict(_of_both(found, limits))})
+    return made
 
 
 def peers_of(view: CardView, limits: DegradedSettings) -> Neighbours:
-    """Return where each peer stands."""
-    return [standings(peer, limits) for peer in view.peers]
+    """Return where each peer stands, the mean of its figures included."""
+    return [followed(peer, limits) for peer in view.peers]
 
 
 def against_peers(standing: Standing, peers: Sequence[Standing], limits: DegradedSettings) -> Track:
@@ -156,3 +170,18 @@ def _standing(line: Line, runs: Sequence[ProbeRecord], view: CardView, limits: D
         disputed=not compared and exact is not None,
         carried=not compared and (track.condemned or (before is not None and before.degraded_before)),
     )
+
+
+def _of_both(found: Mapping[Line, Standing], limits: DegradedSettings) -> Iterator[tuple[Line, Standing]]:
+    """Yield the line of the mean of the two judged figures, by data type."""
+    product, step = JUDGED_PAIR
+    for (probe, dtype), one in found.items():
+        other = found.get((step, dtype)) if probe == product else None
+        pairs = means(one.measurements, other.measurements) if other else ()
+        if other is None or not pairs:
+            continue
+        line = (f"{product} and {step}", dtype)
+        track = follow(pairs, limits)
+        compared = one.compared and other.compared
+        carried = not compared and track.condemned
+        yield line, Standing(line, other.latest, (), pairs, track, compared, disputed=False, carried=carried)

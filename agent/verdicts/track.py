@@ -5,6 +5,7 @@ replayed over the history that is kept, so that a restart of the agent changes n
 docs/verdicts-statistics.md says where the numbers come from.
 """
 
+import math
 from collections.abc import Iterable
 from typing import Final
 
@@ -60,9 +61,16 @@ class Track(msgspec.Struct, frozen=True):
         return self.level.degraded or self.drift.drifting
 
 
-def threshold(reference: Reference, limits: DegradedSettings) -> float:
-    """Return by which share a measurement must lie below the reference to count as slow."""
-    return max(limits.drop, limits.noise_times * ROBUST_SIGMA * reference.mad / reference.median)
+def threshold(reference: Reference, limits: DegradedSettings, partner: Reference | None = None) -> float:
+    """Return by which share a figure, or its mean with a ``partner``'s, must be below its reference to be slow."""
+    if partner is None:
+        return max(limits.drop, limits.noise_times * _noise(reference))
+    return max(limits.drop_both, limits.noise_times * math.hypot(_noise(reference), _noise(partner)) / 2.0)
+
+
+def _noise(reference: Reference) -> float:
+    """Return the robust standard deviation of a reference's runs, as a share."""
+    return ROBUST_SIGMA * reference.mad / reference.median
 
 
 def step_level(level: Level, wall_s: float, deviation: float, needed: float, limits: DegradedSettings) -> Level:
@@ -103,7 +111,8 @@ def follow(measurements: Iterable[Measurement], limits: DegradedSettings) -> Tra
     """
     track = Track()
     for one in measurements:
-        level = step_level(track.level, one.wall_s, one.deviation, threshold(one.reference, limits), limits)
+        needed = threshold(one.reference, limits, one.partner)
+        level = step_level(track.level, one.wall_s, one.deviation, needed, limits)
         repaired = track.level.degraded and not level.degraded
         drift = step_drift(Drift() if repaired else track.drift, one.wall_s, one.corrected, limits)
         track = Track(level, drift, one)

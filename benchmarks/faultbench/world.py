@@ -4,11 +4,12 @@ import bisect
 import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 import msgspec
 
 from agent.config.settings import VerdictSettings
-from agent.model.probe import Attribution, Environment, ProbeRecord, ProbeResult
+from agent.model.probe import PROBE_KINDS, Attribution, Environment, ProbeName, ProbeRecord, ProbeResult
 from agent.model.process import CgroupReading, HostCpuReading, ProcessReading, ProcessReport
 from agent.model.reference import Reference
 from agent.model.snapshot import Card, CardIdentity, GpuProcess, NvmlHealth, Snapshot
@@ -24,10 +25,13 @@ SLOW_S = 10.0
 """Seconds between two readings of slow quantities."""
 NOISE = {"utilization_ratio": 0.02, "power_watts": 0.015, "clock_sm_hertz": 0.005}
 """Standard deviations, as shares of the value."""
-PROBE_NOISE = 0.0024
-"""Coefficient of variation of a probe over fresh processes: eight fresh children, bf16 at 8192."""
+PROBE_NOISE: Mapping[ProbeName, float] = MappingProxyType({"matmul": 0.0047, "resnet50": 0.0035})
+"""Coefficient of variation of each judged figure over twenty fresh children, as measured."""
+FIGURES_APART_S = 7.0
 OUTLIER = 0.94
-FULL_FLOPS = 660e12
+FULL: Mapping[ProbeName, float] = MappingProxyType({"matmul": 660e12, "resnet50": 2088.0})
+"""What a good card reaches."""
+SHAPE: Mapping[ProbeName, str] = MappingProxyType({"matmul": "8192x8192x8192", "resnet50": "256x224x224x3"})
 SUSPICION_S = (300.0, 900.0)
 """When a suspect card is probed again, twice each time."""
 SLOW_KEYS = ("ecc_", "row_remap", "retired_", "recovery_", "pcie_", "nvlink_", "fabric_")
@@ -249,20 +253,27 @@ class World:
         if not due:
             return
         del self._probes[: len(due)]
-        self._records += tuple(self._record(*entry) for entry in due)
+        self._records += tuple(record for entry in due for record in self._run(*entry))
         made = new_references(self._records, self._references, self._limits.degraded, WALL_S + now_s)
         if made:
             self._references += made
 
-    def _record(self, at_s: float, gpu: int, probes: Probes, trigger: str) -> ProbeRecord:
-        """Return one finished probe with its noise."""
+    def _run(self, at_s: float, gpu: int, probes: Probes, trigger: str) -> Iterator[ProbeRecord]:
+        """Yield the judged figures of one finished run, each with its noise."""
         scenario = self._scenario
         level = (scenario.levels[gpu] if scenario.levels else 1.0) * probes.level
         level *= 1.0 + probes.slope_per_day * (at_s - probes.from_s) / 86400.0
         day = math.sin(2 * math.pi * at_s / 86400.0 + self._phase)
-        level *= (1.0 - scenario.swing * day) * self._random.gauss(1.0, PROBE_NOISE)
+        level *= 1.0 - scenario.swing * day
         if self._random.random() < probes.outliers:
             level *= OUTLIER
+        for number, (probe, noise) in enumerate(PROBE_NOISE.items()):
+            value = level * self._random.gauss(1.0, noise)
+            yield self._record(at_s + number * FIGURES_APART_S, gpu, probes, trigger, probe, value, day)
+
+    def _record(
+        self, at_s: float, gpu: int, probes: Probes, trigger: str, probe: ProbeName, level: float, day: float
+    ) -> ProbeRecord:
         ok = probes.status == "ok"
         clean = ok and not probes.contended and probes.throttled == 0
         return ProbeRecord(
@@ -270,14 +281,14 @@ class World:
             gpu=gpu,
             uuid=self.cards[gpu].identity.uuid,
             result=ProbeResult(
-                probe="matmul",
+                probe=probe,
                 status=probes.status,
                 reason=probes.reason,
                 dtype="bf16",
-                shape="8192x8192x8192",
+                shape=SHAPE[probe],
                 method_version=1,
-                value=FULL_FLOPS * level if ok else None,
-                unit="flop/s",
+                value=FULL[probe] * level if ok else None,
+                unit=PROBE_KINDS[probe].unit,
             ),
             environment=Environment(tensorflow="2.21.0", driver=probes.driver),
             attribution=Attribution(

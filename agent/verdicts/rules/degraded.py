@@ -7,7 +7,7 @@ from typing import Final
 from agent.config.settings import DegradedSettings, VerdictSettings
 from agent.verdicts.causes import ACTIONS, WORDS, cause_of, evidence_of
 from agent.verdicts.measurements import Line
-from agent.verdicts.standing import Neighbours, Standing, level_is_shared, peers_of, standings, witnesses_of
+from agent.verdicts.standing import Neighbours, Standing, followed, level_is_shared, peers_of, witnesses_of
 from agent.verdicts.track import threshold
 from agent.verdicts.view import CardRule, CardView, Conclusion
 
@@ -26,7 +26,7 @@ def judge(view: CardView, thresholds: VerdictSettings) -> Conclusion | None:
     A card that fell together with half of the node's is left to ``fell_together``.
     """
     limits = thresholds.degraded
-    own = standings(view, limits)
+    own = followed(view, limits)
     neighbours = peers_of(view, limits)
     found = [conclusion for one in own.values() if (conclusion := _on_line(one, neighbours, view, limits)) is not None]
     if found:
@@ -55,7 +55,7 @@ def _degraded(one: Standing, view: CardView, limits: DegradedSettings) -> Conclu
         cause=cause,
         summary=f"{_title(one)} is {-slow.deviation:.1%} below this card's own reference; {WORDS[cause]}.",
         next_action=ACTIONS[cause],
-        evidence=evidence_of(slow) | {"threshold_ratio": -threshold(slow.reference, limits)},
+        evidence=evidence_of(slow) | {"threshold_ratio": -threshold(slow.reference, limits, slow.partner)},
     )
 
 
@@ -78,7 +78,10 @@ def _suspected(one: Standing, limits: DegradedSettings) -> Conclusion:
         summary=f"{_title(one)} was {-last.deviation:.1%} below this card's own reference; not confirmed.",
         next_action="None: the card is probed again within minutes.",
         evidence=evidence_of(last)
-        | {"slow_runs": float(one.track.level.slow_runs), "threshold_ratio": -threshold(last.reference, limits)},
+        | {
+            "slow_runs": float(one.track.level.slow_runs),
+            "threshold_ratio": -threshold(last.reference, limits, last.partner),
+        },
         suspect=_may_ask(one, limits),
     )
 

@@ -2,7 +2,7 @@
 
 from agent.config.settings import VerdictSettings
 from agent.verdicts.causes import evidence_of
-from agent.verdicts.standing import Standing, drift_is_shared, level_is_shared, peers_of, standings
+from agent.verdicts.standing import Standing, drift_is_shared, followed, level_is_shared, peers_of
 from agent.verdicts.view import CardRule, CardView, Conclusion
 
 NAME = "fell_together"
@@ -11,7 +11,7 @@ NAME = "fell_together"
 def judge(view: CardView, thresholds: VerdictSettings) -> Conclusion | None:
     """Return ``unknown`` with cause ``level`` or ``drift`` while the card is slow as half of its neighbours are."""
     limits = thresholds.degraded
-    own = [one for one in standings(view, limits).values() if one.track.level.onset_wall_s or one.track.drift.drifting]
+    own = [one for one in followed(view, limits).values() if one.track.level.onset_wall_s or one.track.drift.drifting]
     neighbours = peers_of(view, limits) if own else []
     for one in own:
         if level_is_shared(one, neighbours):

@@ -8,8 +8,8 @@ from agent.verdicts.standing import (
     Standing,
     against_peers,
     drift_is_shared,
+    followed,
     peers_of,
-    standings,
 )
 from agent.verdicts.track import Track
 from agent.verdicts.view import CardRule, CardView, Conclusion
@@ -20,7 +20,7 @@ NAME = "slow_drift"
 def judge(view: CardView, thresholds: VerdictSettings) -> Conclusion | None:
     """Return ``degraded`` while the summed deviations say so and the card's level does not already."""
     limits = thresholds.degraded
-    own = standings(view, limits)
+    own = followed(view, limits)
     neighbours = peers_of(view, limits) if own else []
     for one in own.values():
         if one.compared:

@@ -1,16 +1,28 @@
 """The simulation decides as the product does."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from agent.config.settings import DegradedSettings
 from agent.model.probe import ProbeRecord
-from agent.verdicts.measurements import Measurement, expected_by_heat, measure
+from agent.verdicts.measurements import Measurement, expected_by_heat, means, measure
 from agent.verdicts.references import slope_per_kelvin, summary_of
 from agent.verdicts.track import follow, threshold
-from benchmarks.sensitivity_model import LEARNING_H, Cards, Noise, References, Source, detect, false_alarms, learn
+from benchmarks.sensitivity_model import (
+    LEARNING_H,
+    Cards,
+    Noise,
+    References,
+    Source,
+    detect,
+    false_alarms,
+    learn,
+    thresholds,
+    with_both,
+)
 from tests.support.records import HOUR_S, record, reference
 
 LIMITS = DegradedSettings()
@@ -28,7 +40,7 @@ def made_up(mad: float = 0.001) -> References:
 def test_cards_in_an_array_stand_where_single_cards_stand(seed: int, mad: float) -> None:
     """After every hour of slow, good and borderline runs, with pairs on suspicion: both machines, every field."""
     rng = np.random.default_rng(seed)
-    cards = Cards(made_up(mad), LIMITS)
+    cards = Cards(thresholds([made_up(mad)] * 2, LIMITS)[0], LIMITS)
     plain = reference(median=1.0, mad=mad)
     histories: list[list[Measurement]] = [[] for _ in range(COUNT)]
     everyone = np.arange(COUNT)
@@ -65,8 +77,8 @@ def test_references_in_an_array_are_those_of_single_cards() -> None:
     """Median, scatter, slope over temperature and the correction that follows from it."""
     noise = Noise(swing_kelvin=4.0)
     source, twin = (Source(noise, COUNT, np.random.default_rng(5)) for _ in range(2))
-    made = learn(source)
-    values = np.stack([1.0 + twin.measure(twin.hour(hour)) for hour in range(LEARNING_H)])
+    made = learn(source)[1]
+    values = np.stack([1.0 + twin.measure(twin.hour(hour))[1] for hour in range(LEARNING_H)])
     temperatures = np.stack([twin.temperature(hour) for hour in range(LEARNING_H)])
     now = np.full(COUNT, 2.5)
     corrected = made.corrected(np.zeros(COUNT), now)
@@ -82,9 +94,24 @@ def test_references_in_an_array_are_those_of_single_cards() -> None:
         assert measured.corrected == pytest.approx(corrected[card])
 
 
+@pytest.mark.parametrize("mad", [0.001, 0.03])
+def test_the_mean_of_both_figures_is_the_products_own(mad: float) -> None:
+    """Its deviation, its correction, and the threshold that it is held against."""
+    first, second = reference(median=1.0, mad=mad), reference(median=2.0, mad=mad, probe="resnet50")
+    ones = [Measurement(record(hour * HOUR_S), first, -0.02, -0.01) for hour in range(3)]
+    others = [Measurement(record(hour * HOUR_S + 7.0), second, -0.06, -0.05) for hour in range(3)]
+    found = means(ones, others)
+    assert len(found) == 3
+    for mean in found:
+        deviations = with_both(np.array([[-0.02], [-0.06]]))
+        assert (mean.deviation, mean.corrected) == pytest.approx((deviations[2, 0], -0.03))
+        array = [made_up(mad), replace(made_up(mad), median=2.0 * np.ones(COUNT))]
+        assert threshold(mean.reference, LIMITS, mean.partner) == pytest.approx(thresholds(array, LIMITS)[2][0])
+
+
 def test_the_targets_hold_in_a_small_simulation() -> None:
     """5 per cent within 3 runs, 3 per cent within 12, no false alarm in a hundred card-years."""
-    noise = Noise(swing_kelvin=4.0)
+    noise = Noise(swing_kelvin=4.0)  # and as noisy as the card was measured to be
     assert detect(noise, LIMITS, 0.05, 2000, 1, hours=4).within_runs(3) >= 0.95
     assert detect(noise, LIMITS, 0.03, 2000, 2).within_runs(12) >= 0.95
     assert false_alarms(noise, LIMITS, 20, 3) == (0, 0)

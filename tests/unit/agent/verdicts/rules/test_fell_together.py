@@ -34,7 +34,7 @@ def test_a_card_slow_alone_is_left_to_the_other_rules() -> None:
 
 def test_cards_that_drift_together_are_unknown() -> None:
     """A small loss of half the node is the host's as well."""
-    four = [hourly([0.0] * 20 + [-0.031] * 10, uuid=f"GPU-{n}", seed=n) for n in range(4)]
+    four = [hourly([0.0] * 20 + [-0.031] * 14, uuid=f"GPU-{n}", seed=n) for n in range(4)]
     found = [judge(view, SETTINGS) for view in node(*four)]
     assert [(one.state, one.cause) for one in found if one] == [("unknown", "drift")] * 4
 
