@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from agent.bench.published import UNITS, Row, published, range_text
+from agent.compare.published import UNITS, Row, published, range_text
 from agent.config.sample import sample
 from agent.host.collect import HOST_METRICS
 from agent.model.metrics import Metric

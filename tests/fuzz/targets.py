@@ -9,14 +9,14 @@ from typing import NamedTuple
 import msgspec
 from prometheus_client.core import GaugeMetricFamily
 
-from agent.bench.compare import compare
-from agent.bench.compare_model import Comparison
-from agent.bench.compare_ranking import rankings
-from agent.bench.prices import PricedCard, PriceList, load_prices
-from agent.bench.published import published
-from agent.bench.render import as_json
-from agent.bench.render_html import page
 from agent.bench.store import load as load_result
+from agent.compare.comparison import compare
+from agent.compare.model import Comparison
+from agent.compare.prices import PricedCard, PriceList, load_prices
+from agent.compare.published import published
+from agent.compare.ranking import rankings
+from agent.compare.render import as_json
+from agent.compare.render_html import page
 from agent.config.listen import parse_listen
 from agent.config.load import load
 from agent.config.sample import render

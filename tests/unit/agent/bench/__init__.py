@@ -1,1 +1,1 @@
-"""Tests of benchmark results: what is measured, what follows, how results compare."""
+"""Tests of the benchmark: its plan, its search, what it says."""

@@ -38,7 +38,8 @@ def test_each_part_that_was_measured_is_there() -> None:
     text = page(bench_result(STEPS, machine))
     titles = [section.title for section in sections(bench_result(STEPS, machine))]
     assert titles == [
-        "test (quick)", "Operations", "Training on one device", "Accumulated gradients", "Scaling", "First step and jitter", "Memory",
+        "test (quick)", "Operations", "Training on one device", "Accumulated gradients", "Scaling",
+        "First step and jitter", "Memory",
         "The way of the article: a Keras model in an eager loop", "Without a value",
     ]  # fmt: skip
     assert "TensorFlow 2.21.0, driver 580.159.04" in text

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.bench.compare_model import Ranking
-from agent.bench.compare_ranking import Candidate, common_configuration, metrics, notes, rank, rankings
-from agent.bench.compare_subjects import subjects
 from agent.bench.model import BenchResult, Step
-from agent.bench.prices import PricedCard, PriceList, load_prices
+from agent.compare.model import Ranking
+from agent.compare.prices import PricedCard, PriceList, load_prices
+from agent.compare.ranking import Candidate, common_configuration, metrics, notes, rank, rankings
+from agent.compare.subjects import subjects
 from tests.support.results import bench_result, curve, facts, machine, plain_steps, training
 
 EXAMPLE = Path(__file__).parents[4] / "docs" / "examples" / "prices.toml"

@@ -12,10 +12,10 @@ from typing import Final
 import msgspec
 
 from agent.bench.analysis import images_per_second_per_watt
-from agent.bench.compare_model import Basis, Ranked, Ranking
-from agent.bench.compare_subjects import Configuration, Subject, marks
 from agent.bench.points import Point
-from agent.bench.prices import PriceList
+from agent.compare.model import Basis, Ranked, Ranking
+from agent.compare.prices import PriceList
+from agent.compare.subjects import Configuration, Subject, marks
 
 PRICE_STEP: Final = 10_000
 """The sum of money that throughput per price is told for."""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.bench.prices import HOURS_A_YEAR, load_prices, plain_name
+from agent.compare.prices import HOURS_A_YEAR, load_prices, plain_name
 from agent.errors import ConfigError
 
 CARD = '[[card]]\nname = "NVIDIA Made-Up 9000"\nprice = 30000\n'

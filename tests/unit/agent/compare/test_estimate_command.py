@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from agent.bench.estimate_command import estimate
 from agent.bench.model import Step
 from agent.bench.store import save
+from agent.compare.estimate_command import estimate
 from agent.errors import ConfigError
 from tests.support.results import bench_result, pipeline, plain_steps
 

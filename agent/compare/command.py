@@ -7,14 +7,14 @@ from typing import Final, Literal
 import click
 from rich.console import Console
 
-from agent.bench import render
-from agent.bench.compare import compare as compare_results
-from agent.bench.compare_model import Comparison, Picture
 from agent.bench.model import BenchResult
-from agent.bench.prices import load_prices
-from agent.bench.published import published
-from agent.bench.render_html import page
 from agent.bench.store import load
+from agent.compare import render
+from agent.compare.comparison import compare as compare_results
+from agent.compare.model import Comparison, Picture
+from agent.compare.prices import load_prices
+from agent.compare.published import published
+from agent.compare.render_html import page
 from agent.errors import ConfigError
 from agent.model.text import clean_label
 
@@ -86,7 +86,7 @@ def _load_one(path: Path) -> BenchResult | ConfigError:
 
 def _pictures(compared: Comparison) -> tuple[Picture, ...]:
     try:
-        from agent.bench.plots import pictures
+        from agent.compare.plots import pictures
     except ImportError as error:
         raise ConfigError([f"{NO_MATPLOTLIB} ({error})"]) from error
     return pictures(compared)

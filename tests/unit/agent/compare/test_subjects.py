@@ -2,8 +2,8 @@
 
 import msgspec
 
-from agent.bench.compare_subjects import labels, marks, subjects
 from agent.bench.model import Step
+from agent.compare.subjects import labels, marks, subjects
 from tests.support.results import bench_result, curve, facts, machine, training
 
 

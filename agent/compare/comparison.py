@@ -5,14 +5,14 @@ from itertools import combinations
 from typing import Final
 
 from agent.bench.analysis import Headline, headlines, scaling
-from agent.bench.compare_cautions import cautions
-from agent.bench.compare_model import Compared, Comparison, Difference, Figure, Headlines, Spread
-from agent.bench.compare_ranking import notes, rankings
-from agent.bench.compare_subjects import Subject, labels, marks, subjects
 from agent.bench.model import BenchResult
 from agent.bench.points import points
-from agent.bench.prices import PriceList, plain_name
-from agent.bench.published import Table, standings
+from agent.compare.cautions import cautions
+from agent.compare.model import Compared, Comparison, Difference, Figure, Headlines, Spread
+from agent.compare.prices import PriceList, plain_name
+from agent.compare.published import Table, standings
+from agent.compare.ranking import notes, rankings
+from agent.compare.subjects import Subject, labels, marks, subjects
 
 LARGE_PERCENT: Final = 1.0
 """Two results of the same card should agree within this."""

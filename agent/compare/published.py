@@ -9,9 +9,9 @@ from typing import Final, Literal
 
 import msgspec
 
-from agent.bench.compare_model import Standing
-from agent.bench.compare_subjects import Subject
-from agent.bench.prices import plain_name
+from agent.compare.model import Standing
+from agent.compare.prices import plain_name
+from agent.compare.subjects import Subject
 from agent.probes.show import quantity_text
 
 if sys.version_info >= (3, 11):

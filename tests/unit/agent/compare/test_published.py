@@ -7,7 +7,7 @@ from statistics import median
 
 import pytest
 
-from agent.bench.published import Row, published, range_text
+from agent.compare.published import Row, published, range_text
 from agent.verdicts.models import models
 
 ROOT = Path(__file__).parents[4]

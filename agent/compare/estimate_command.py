@@ -6,7 +6,10 @@ import click
 import msgspec
 
 from agent import usage
-from agent.bench.estimate import (
+from agent.bench.model import BenchResult
+from agent.bench.points import NETWORKS
+from agent.bench.store import load
+from agent.compare.estimate import (
     USUAL,
     Estimate,
     Share,
@@ -15,12 +18,9 @@ from agent.bench.estimate import (
     throughput_of,
     time_text,
 )
-from agent.bench.estimate import (
+from agent.compare.estimate import (
     estimate as estimate_time,
 )
-from agent.bench.model import BenchResult
-from agent.bench.points import NETWORKS
-from agent.bench.store import load
 
 _ABOVE_0 = click.FloatRange(min=0, min_open=True, max=1e15)
 _SHARE = click.FloatRange(min=0, min_open=True, max=1)

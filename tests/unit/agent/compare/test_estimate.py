@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent.bench.estimate import USUAL, Share, Throughput, estimate, of_cards, share_of, throughput_of, time_text
 from agent.bench.model import BenchResult, Step
+from agent.compare.estimate import USUAL, Share, Throughput, estimate, of_cards, share_of, throughput_of, time_text
 from agent.errors import ConfigError
 from tests.support.results import bench_result, curve, pipeline, training
 

@@ -40,7 +40,7 @@ def printed(command: str) -> str:
 @pytest.mark.usefixtures("in_root")
 @pytest.mark.parametrize(("command", "output"), blocks(), ids=[command for command, _ in blocks()])
 def test_a_command_prints_what_the_page_shows(command: str, output: str) -> None:
-    """`python -m tests.unit.agent.bench.test_compare_docs` writes the page anew; the difference is for review."""
+    """`python -m tests.unit.agent.compare.test_docs` writes the page anew; the difference is for review."""
     assert printed(command) == output
 
 

@@ -6,9 +6,9 @@ from typing import Final
 
 import msgspec
 
-from agent.bench.compare_model import Caution
-from agent.bench.compare_subjects import Subject, marks
 from agent.bench.model import CardFacts, Machine
+from agent.compare.model import Caution
+from agent.compare.subjects import Subject, marks
 from agent.model.text import clean_label
 
 UNKNOWN: Final = "unknown"

@@ -11,7 +11,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
-from agent.bench.compare_model import Comparison, Figure, Picture, Ranking
+from agent.compare.model import Comparison, Figure, Picture, Ranking
 
 _COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f")
 _LINES: Final = {"bf16": "-", "fp16": "--", "tf32": "-.", "fp32": ":"}

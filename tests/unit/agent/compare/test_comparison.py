@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
-from agent.bench.compare import compare, same_card
 from agent.bench.model import Step
-from agent.bench.prices import PricedCard, PriceList
-from agent.bench.published import published
+from agent.compare.comparison import compare, same_card
+from agent.compare.prices import PricedCard, PriceList
+from agent.compare.published import published
 from tests.support.results import bench_result, curve, facts, machine, plain_steps, product, training
 
 

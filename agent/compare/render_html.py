@@ -6,8 +6,8 @@ from typing import Final
 
 import jinja2
 
-from agent.bench.compare_model import Comparison, Picture
-from agent.bench.render import is_numeric, tables
+from agent.compare.model import Comparison, Picture
+from agent.compare.render import is_numeric, tables
 
 _TEMPLATE: Final = "compare.html"
 

@@ -4,11 +4,11 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from agent.bench.compare import compare
-from agent.bench.compare_model import Comparison, Picture
 from agent.bench.model import Step
-from agent.bench.plots import pictures
-from agent.bench.prices import PricedCard, PriceList
+from agent.compare.comparison import compare
+from agent.compare.model import Comparison, Picture
+from agent.compare.plots import pictures
+from agent.compare.prices import PricedCard, PriceList
 from tests.support.results import bench_result, curve, plain_steps, training
 
 LABEL = "_a<b>$x_{1$ & Co"

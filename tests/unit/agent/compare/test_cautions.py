@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
-from agent.bench.compare_cautions import cautions
-from agent.bench.compare_model import Caution
-from agent.bench.compare_subjects import subjects
 from agent.bench.model import BenchResult, Step
+from agent.compare.cautions import cautions
+from agent.compare.model import Caution
+from agent.compare.subjects import subjects
 from tests.support.results import bench_result, curve, facts, machine, plain_steps, product
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from agent.bench.compare_command import NO_MATPLOTLIB, compare
 from agent.bench.store import save
+from agent.compare.command import NO_MATPLOTLIB, compare
 from agent.errors import ConfigError
 from tests.support.results import bench_result, machine, plain_steps
 

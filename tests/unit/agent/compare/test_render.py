@@ -10,13 +10,13 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from agent.bench import render
-from agent.bench.compare import compare
-from agent.bench.compare_model import Comparison
 from agent.bench.model import Step
-from agent.bench.prices import PricedCard, PriceList
-from agent.bench.published import published
-from agent.bench.render_html import page
+from agent.compare import render
+from agent.compare.comparison import compare
+from agent.compare.model import Comparison
+from agent.compare.prices import PricedCard, PriceList
+from agent.compare.published import published
+from agent.compare.render_html import page
 from tests.support.results import bench_result, curve, facts, machine, plain_steps, training
 
 NASTY = 'x<script>alert("1")</script>|[bold]\\,"y"'

@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from agent.bench.compare_model import Comparison, Difference, Figure, Ranking, Standing
-from agent.bench.published import range_text
+from agent.compare.model import Comparison, Difference, Figure, Ranking, Standing
+from agent.compare.published import range_text
 from agent.probes.show import quantity_text
 
 METHODS_DIFFER: Final = (
@@ -110,7 +110,7 @@ def as_csv(compared: Comparison) -> str:
 
 
 def as_json(compared: Comparison) -> str:
-    """Return a comparison as JSON, in the form of :class:`~agent.bench.compare_model.Comparison`."""
+    """Return a comparison as JSON, in the form of :class:`~agent.compare.model.Comparison`."""
     return msgspec.json.format(msgspec.json.encode(compared), indent=1).decode() + "\n"
 
 

@@ -1,0 +1,1 @@
+"""Tests of comparisons: like ranked with like, prices, published figures, estimates."""
