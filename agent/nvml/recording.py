@@ -89,15 +89,17 @@ def record(
     """Record the cards to ``path`` for ``duration_s`` seconds or until ``stop``; return the last reading.
 
     Raises:
-        RecordingError: the file cannot be written.
+        RecordingError: the file cannot be written, or is there already.
     """
     try:
-        with path.open("wb") as stream:
+        with path.open("xb") as stream:
             client = ReaderClient(settings, clock, spawn, Recorder(stream, clock, mask=mask).tap)
             try:
                 return _run(client, clock, stop, duration_s)
             finally:
                 client.close(_TICK_S)
+    except FileExistsError as error:
+        raise RecordingError(f"{path}: is there already; name another file") from error
     except OSError as error:
         raise RecordingError(f"{path}: cannot be written: {error.strerror}; expected a place for a file") from error
 

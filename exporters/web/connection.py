@@ -176,5 +176,11 @@ def _as_request(head: h11.Request) -> Request:
     for name, value in head.headers:
         key, text = name.decode("ascii"), value.decode("latin-1")
         headers[key] = f"{headers[key]}, {text}" if key in headers else text
-    path = head.target.decode("ascii").partition("?")[0]
-    return Request(head.method.decode("ascii"), path, headers)
+    return Request(head.method.decode("ascii"), _path(head.target.decode("ascii")), headers)
+
+
+def _path(target: str) -> str:
+    """Return the path of a request's target, which may be a whole URL (RFC 9112 §3.2.2)."""
+    path = target.partition("?")[0]
+    scheme, mark, rest = path.partition("://")
+    return f"/{rest.partition('/')[2]}" if mark and scheme.lower() in ("http", "https") else path

@@ -18,7 +18,7 @@ def recorded(tmp_path: Path, *, mask: bool = True, seconds: float = 30) -> Path:
     """Return a recording of two cards, one of them lost after a while."""
     clock = FakeClock()
     driver = FakeDriver(clock)
-    path = tmp_path / "cards.jsonl"
+    path = tmp_path / f"cards-{len(list(tmp_path.iterdir()))}.jsonl"
     record(path, NvmlSettings(), clock, threading.Event(), seconds, mask=mask, spawn=driver.spawn)
     return path
 
@@ -28,6 +28,15 @@ def test_identifiers_are_masked(tmp_path: Path) -> None:
     assert "GPU-00000000-0000-4000-8000-000000000002" in recorded(tmp_path).read_text()
     assert '"GPU-1"' not in recorded(tmp_path).read_text()
     assert '"GPU-1"' in recorded(tmp_path, mask=False).read_text()
+
+
+def test_a_recording_is_never_overwritten(tmp_path: Path) -> None:
+    """It may be the only one of what went wrong."""
+    path = recorded(tmp_path)
+    before = path.read_bytes()
+    with pytest.raises(RecordingError, match="is there already"):
+        record(path, NvmlSettings(), FakeClock(), threading.Event(), 1.0)
+    assert path.read_bytes() == before
 
 
 def test_playing_gives_the_same_values(tmp_path: Path) -> None:

@@ -48,6 +48,16 @@ def test_whoever_waits_to_be_told_to_continue_is_answered_at_once() -> None:
         assert read_answer(client).status == 405
 
 
+@pytest.mark.parametrize(
+    "target", ["http://x/livez", "HTTPS://x:9838/livez?a=http://y/nope", "/livez?to=http://y/nope"]
+)
+def test_a_target_may_be_a_whole_url(target: str) -> None:
+    """As a client writes it that takes us for a proxy; RFC 9112 wants it understood."""
+    with running_site() as site, site.connect() as client:
+        assert ask(client, target).status == 200
+        assert ask(client, "http://x/nope").status == 404
+
+
 def test_requests_sent_ahead_are_answered_in_order() -> None:
     """Two requests in one packet."""
     with running_site() as site, site.connect() as client:
