@@ -13,6 +13,7 @@ from agent.host.cgroups import Cgroups
 from agent.host.cpu import TICKS_PER_S
 from agent.host.files import Tree
 from agent.host.processes import Processes, ProcessGoneError, parse_stat
+from agent.model.process import ProcessReading
 from tests.support.clock import FakeClock
 from tests.support.trees import make_tree
 
@@ -108,17 +109,27 @@ def test_any_text_is_a_stat_or_refused(text: str) -> None:
 
 def test_a_real_process_with_a_child_is_read() -> None:
     """The kernel under the tests: a child that burns CPU counts, and once ended it still does."""
-    burn = "import time; end = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
+    burn = "import time; end = time.process_time() + 0.3\nwhile time.process_time() < end: pass\nprint(flush=True); input()"
+    parent = (
+        f"import subprocess, sys; input(); subprocess.run([sys.executable, '-c', {burn!r}]); print(flush=True); input()"
+    )
     reader = Processes(Tree("/proc"), NO_CGROUPS, FakeClock())
-    pid = os.getpid()
-    before = reader.read(pid, (), frozenset({pid}))
-    with subprocess.Popen([sys.executable, "-c", burn + "\nprint(flush=True)\ninput()"], stdin=-1, stdout=-1) as child:
-        assert child.stdout is not None
-        child.stdout.readline()
-        living = reader.read(pid, (), frozenset({pid}))
-        assert child.pid != pid
-    ended = reader.read(pid, (), frozenset({pid}))
+    with subprocess.Popen([sys.executable, "-c", parent], stdin=-1, stdout=-1, bufsize=0) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+
+        def read() -> ProcessReading:
+            return reader.read(process.pid, (), frozenset({process.pid}))
+
+        before = read()
+        process.stdin.write(b"\n")
+        process.stdout.readline()
+        living = read()
+        process.stdin.write(b"\n")
+        process.stdout.readline()
+        ended = read()
+        process.stdin.write(b"\n")
     assert living.cpu_s - before.cpu_s >= 0.25
     assert ended.cpu_s >= living.cpu_s
-    assert living.threads > before.threads
+    assert (before.threads, living.threads, ended.threads) == (1, 2, 1)
     assert 1 <= before.allowed_cores <= (os.cpu_count() or 1)
