@@ -12,11 +12,14 @@ from agent.bench.model import SCHEMA_VERSION, BenchResult
 from agent.bench.points import NETWORKS
 from agent.errors import ConfigError
 from agent.model.plain import plain
+from agent.model.probe import Attribution, ProbeResult
 from agent.model.text import clean_label
 
+_LEAST: Final = 1e-12
 _MOST: Final = 1e24
 _MOST_COUNTED: Final = 1e6
 _LEAST_WATTS: Final = 1e-3
+_LONGEST_TEXT: Final = 1000
 _TRAINING_SHAPE: Final = re.compile(r"[1-9]\d{0,8}(x[1-9]\d{0,8}){3}", re.ASCII)
 
 
@@ -37,7 +40,7 @@ def save(result: BenchResult, path: Path) -> None:
 
 
 def load(path: Path) -> BenchResult:
-    """Return the result that a file holds.
+    """Return the result that a file holds, its texts made printable: it may come from anybody.
 
     Raises:
         ConfigError: It cannot be read, is no result file, or comes from a newer heatsoak.
@@ -48,7 +51,7 @@ def load(path: Path) -> BenchResult:
         version = msgspec.json.decode(data, type=_Versioned).schema_version
         if version > SCHEMA_VERSION:
             raise ConfigError([f"{shown}: result of schema {version}; this heatsoak reads up to {SCHEMA_VERSION}"])
-        result = msgspec.json.decode(data, type=BenchResult)
+        result = msgspec.convert(_printable(msgspec.json.decode(data)), type=BenchResult)
     except OSError as error:
         raise ConfigError([f"{shown}: {error.strerror}; give a file that heatsoak bench wrote"]) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -61,6 +64,14 @@ def load(path: Path) -> BenchResult:
     return result
 
 
+def _printable(value: object) -> object:
+    if isinstance(value, str):
+        return clean_label(value, _LONGEST_TEXT)
+    if isinstance(value, dict):
+        return {_printable(name): _printable(held) for name, held in value.items()}
+    return [_printable(held) for held in value] if isinstance(value, list) else value
+
+
 def _faults(result: BenchResult) -> Iterator[str]:
     """Yield what no benchmark writes and no figure could be computed from."""
     for step in result.steps:
@@ -69,16 +80,25 @@ def _faults(result: BenchResult) -> Iterator[str]:
             where = f"step {clean_label(step.name)!r}, {answer.probe}"
             if answer.value is None:
                 continue
-            if not 0 < answer.value < _MOST:
-                yield f"{where}: value is {answer.value:g}, not above 0 and below {_MOST:g}"
             if answer.probe in NETWORKS and not _TRAINING_SHAPE.fullmatch(answer.shape):
                 yield f"{where}: shape is {clean_label(answer.shape)!r}, not as 256x224x224x3"
-            watts = record.attribution.power_mean_watts if record.attribution else None
-            if watts and not _LEAST_WATTS <= watts <= _MOST_COUNTED:
-                yield f"{where}: power is {watts:g} W, not {_LEAST_WATTS:g} to {_MOST_COUNTED:g}"
-            for name in ("replicas", "accumulate"):
-                if not 1 <= answer.figures.get(name, 1) <= _MOST_COUNTED:
-                    yield f"{where}: {name} is {answer.figures[name]:g}, not 1 to {_MOST_COUNTED:g}"
+            for name, number, least, most in _bounded(answer, answer.value, record.attribution):
+                if not least <= number <= most:
+                    yield f"{where}: {name} is {number:g}, not {least:g} to {most:g}"
+
+
+def _bounded(answer: ProbeResult, value: float, seen: Attribution | None) -> Iterator[tuple[str, float, float, float]]:
+    """Yield what is computed with: name, number, the least and the most that it may be."""
+    yield "value", value, _LEAST, _MOST
+    if seen is not None and seen.power_mean_watts:
+        yield "power_mean_watts", seen.power_mean_watts, _LEAST_WATTS, _MOST_COUNTED
+    if answer.timing is not None:
+        yield "median_s", answer.timing.median_s, _LEAST, _MOST
+    for step_s in answer.series.get("step_s", ()):
+        yield "step_s", step_s, _LEAST, _MOST
+    for name in ("replicas", "accumulate"):
+        yield name, answer.figures.get(name, 1.0), 1.0, _MOST_COUNTED
+    yield "card_images_per_second", answer.figures.get("card_images_per_second", 1.0), _LEAST, _MOST
 
 
 class _Versioned(msgspec.Struct, tag_field="kind", tag="heatsoak-bench"):

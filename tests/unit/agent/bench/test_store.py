@@ -9,8 +9,8 @@ import pytest
 from agent.bench.model import Step
 from agent.bench.store import load, save
 from agent.errors import ConfigError
-from agent.model.probe import ProbeRecord
-from tests.support.results import bench_result, pipeline, plain_steps, training
+from agent.model.probe import ProbeRecord, Timing
+from tests.support.results import bench_result, machine, pipeline, plain_steps, training
 
 
 def test_a_saved_result_is_loaded_as_it_was(tmp_path: Path) -> None:
@@ -33,13 +33,16 @@ def changed(**result: object) -> ProbeRecord:
 @pytest.mark.parametrize(
     ("record", "told"),
     [
-        (changed(value=0.0), "step 's', resnet50: value is 0, not above 0"),
+        (changed(value=0.0), "step 's', resnet50: value is 0, not 1e-12 to 1e+24"),
         (changed(value=-3.0), "value is -3"),
         (changed(value=1e300), "value is 1e+300"),
         (changed(shape="64x224"), "shape is '64x224', not as 256x224x224x3"),
         (changed(shape="0x224x224x3"), "shape is '0x224x224x3'"),
         (changed(figures={"replicas": 0.0}), "replicas is 0, not 1 to"),
-        (training(1000.0, watts=-5.0), "power is -5 W"),
+        (training(1000.0, watts=-5.0), "power_mean_watts is -5, not 0.001 to 1e+06"),
+        (changed(series={"step_s": (0.1, 0.0)}), "step_s is 0, not"),
+        (changed(timing=Timing(0.0, 0.0, 0.0, 1.0, 5, 1, 4.0, 1.0)), "median_s is 0, not"),
+        (pipeline(100.0, -5.0), "step 's', pipeline: card_images_per_second is -5, not"),
         (changed(figures={"accumulate": 1e9}), "accumulate is 1e+09"),
     ],
 )
@@ -56,6 +59,19 @@ def test_figures_that_nothing_could_be_computed_from_are_refused(
     (line,) = raised.value.faults
     assert line.startswith(f"{path}: ")
     assert told in line
+
+
+def test_texts_of_strangers_cannot_steer_a_terminal(tmp_path: Path) -> None:
+    """Control characters are shown as what they are, wherever they stand; what is too long is cut."""
+    path = tmp_path / "r.json"
+    evil = bench_result(Step("s", (changed(dtype="\x1b[2J"),)), label="a\nb", on=machine(tensorflow="\x1b]0;x\x07"))
+    save(msgspec.structs.replace(evil, machine=msgspec.structs.replace(evil.machine, cpu="x" * 5000)), path)
+
+    result = load(path)
+
+    assert (result.label, result.machine.tensorflow) == ("a\ufffdb", "\ufffd]0;x\ufffd")
+    assert result.steps[0].records[0].result.dtype == "\ufffd[2J"
+    assert len(result.machine.cpu) == 1000
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"kind": "heatsoak-bench"}', "\x00", "[" * 100_000])
