@@ -109,10 +109,9 @@ def test_any_text_is_a_stat_or_refused(text: str) -> None:
 
 def test_a_real_process_with_a_child_is_read() -> None:
     """The kernel under the tests: a child that burns CPU counts, and once ended it still does."""
-    burn = "import time; end = time.process_time() + 0.3\nwhile time.process_time() < end: pass\nprint(flush=True); input()"
-    parent = (
-        f"import subprocess, sys; input(); subprocess.run([sys.executable, '-c', {burn!r}]); print(flush=True); input()"
-    )
+    answer = "print(flush=True); input()"
+    burn = f"import time; end = time.process_time() + 0.3\nwhile time.process_time() < end: pass\n{answer}"
+    parent = f"import subprocess, sys; input(); subprocess.run([sys.executable, '-c', {burn!r}]); {answer}"
     reader = Processes(Tree("/proc"), NO_CGROUPS, FakeClock())
     with subprocess.Popen([sys.executable, "-c", parent], stdin=-1, stdout=-1, bufsize=0) as process:
         assert process.stdin is not None
