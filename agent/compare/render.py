@@ -28,6 +28,8 @@ _BASES: Final = {
 _FILE_WIDTH: Final = 140
 """Columns of a table that goes to no terminal."""
 _NUMBER: Final = re.compile(r"([+-]?[\d,]+(\.\d+)?(e[+-]\d+)?( %)?)?")
+_MARKUP: Final = re.compile(r"[\\`*_\[\]|~]")
+"""What Markdown would take for emphasis, code, a link, a picture or the end of a cell."""
 CSV_HEAD: Final = ("table", "label", "name", "value", "unit", "rank", "configuration", "marks", "note")
 
 
@@ -299,4 +301,4 @@ def is_numeric(table: Table, place: int) -> bool:
 
 
 def _escaped(text: str) -> str:
-    return html.escape(text, quote=False).replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")
+    return _MARKUP.sub(r"\\\g<0>", html.escape(text, quote=False)).replace("\n", " ")

@@ -71,6 +71,14 @@ def test_markdown_reads_back_as_tables(compared: Comparison) -> None:
     assert "<script" not in text
 
 
+def test_markdown_of_a_label_is_shown() -> None:
+    """No picture is fetched, no link made, from what somebody called a result."""
+    result = msgspec.structs.replace(bench_result(), label="![x](http://a/b.png) `c` *d*")
+    text = render.markdown(compare([result]))
+    assert r"!\[x\](http://a/b.png) \`c\` \*d\*" in text
+    assert "![x]" not in text
+
+
 def _cells(line: str) -> list[str]:
     cells = re.split(r"(?<!\\) \| ", line.removeprefix("| ").removesuffix(" |"))
     return [html.unescape(re.sub(r"\\(.)", r"\1", cell)) for cell in cells]
