@@ -1,7 +1,6 @@
 """What must be known before two results are compared: everything about them that moves figures and differs."""
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import combinations
 from typing import Final
 
 import msgspec
@@ -12,6 +11,7 @@ from agent.compare.subjects import Subject, marks
 from agent.model.text import clean_label
 
 UNKNOWN: Final = "unknown"
+_OTHER_METHOD: Final = "the measurements differ, so the figures are not comparable"
 _KERNELS: Final = "it brings the kernels of the networks, which may be faster or slower for that alone"
 
 
@@ -23,14 +23,48 @@ class _Trait(msgspec.Struct, frozen=True):
     effect: str
     card_only: bool = False
     same_model_only: bool = False
+    several_cards_only: bool = False
 
 
 def cautions(subjects: Sequence[Subject]) -> Iterator[Caution]:
-    """Yield what concerns one subject alone, then what differs within each pair."""
+    """Yield what concerns one subject alone, then in one line each what differs between them."""
     for one in subjects:
         yield from _alone(one)
-    for left, right in combinations(subjects, 2):
-        yield from _differing(left, right)
+    for trait in _TRAITS:
+        for alike in _comparable(subjects, trait):
+            told = [(one.label, clean_label(trait.read(one))) for one in alike]
+            yield from _differing(trait.topic, told, trait.effect)
+    versions = [(one.label, _versions(one)) for one in subjects]
+    for probe in sorted({probe for _, own in versions for probe in own}):
+        told = [(label, f"{probe} {own[probe]}") for label, own in versions if probe in own]
+        yield from _differing("method version", told, _OTHER_METHOD)
+
+
+def _comparable(subjects: Sequence[Subject], trait: _Trait) -> Iterator[Sequence[Subject]]:
+    """Yield the groups within which a trait may be compared."""
+    fitting = [one for one in subjects if _fits(one, trait)]
+    if not trait.same_model_only:
+        yield fitting
+        return
+    for model in dict.fromkeys(one.card for one in fitting):
+        yield [one for one in fitting if one.card == model]
+
+
+def _fits(one: Subject, trait: _Trait) -> bool:
+    machine = one.result.machine
+    if trait.several_cards_only and len(machine.cards) < 2:
+        return False
+    return machine.device == "gpu" or not (trait.card_only or trait.same_model_only)
+
+
+def _differing(topic: str, told: Sequence[tuple[str, str]], effect: str) -> Iterator[Caution]:
+    """Yield a caution that says whose value is which, where the values of ``told`` are not all the same."""
+    holders: dict[str, list[str]] = {}
+    for label, value in told:
+        holders.setdefault(value, []).append(label)
+    if len(holders) > 1:
+        detail = " against ".join(f"{value or UNKNOWN} ({', '.join(labels)})" for value, labels in holders.items())
+        yield Caution(tuple(label for label, _ in told), topic, detail, effect)
 
 
 def _alone(one: Subject) -> Iterator[Caution]:
@@ -46,24 +80,6 @@ def _alone(one: Subject) -> Iterator[Caution]:
     if disturbed:
         detail = f"{len(disturbed)} of {len(one.best)} training figures were contended, slowed down or unsteady"
         yield Caution(about, "disturbed", detail, "they say more of the circumstances than of the card; each is marked")
-
-
-def _differing(left: Subject, right: Subject) -> Iterator[Caution]:
-    about = (left.label, right.label)
-    kinds = {left.result.machine.device, right.result.machine.device}
-    models = {left.card, right.card}
-    for trait in _TRAITS:
-        if (trait.card_only and kinds != {"gpu"}) or (trait.same_model_only and len(models) > 1):
-            continue
-        values = clean_label(trait.read(left)), clean_label(trait.read(right))
-        if values[0] != values[1]:
-            detail = f"{values[0] or UNKNOWN} against {values[1] or UNKNOWN}"
-            yield Caution(about, trait.topic, detail, trait.effect)
-    versions = _versions(left), _versions(right)
-    for probe in sorted(versions[0].keys() & versions[1].keys()):
-        if versions[0][probe] != versions[1][probe]:
-            detail = f"{probe}: {versions[0][probe]} against {versions[1][probe]}"
-            yield Caution(about, "method version", detail, "the measurements differ, so the figures are not comparable")
 
 
 def _versions(one: Subject) -> dict[str, str]:
@@ -99,6 +115,16 @@ def _memory_limit(one: Subject) -> str:
     return f"{limit_bytes / 2**30:g} GiB" if limit_bytes else "none"
 
 
+def _shm(one: Subject) -> str:
+    shm_bytes = one.result.machine.shm_bytes
+    return "" if shm_bytes is None else f"{shm_bytes / 2**30:.3g} GiB"
+
+
+def _links(one: Subject) -> str:
+    """Return the kinds of links between the cards, each once."""
+    return "; ".join(dict.fromkeys(line.partition(": ")[2] for line in one.result.machine.topology))
+
+
 def _clocks(one: Subject) -> str:
     clocks = (_card("clock_sm_max_hertz", 1e6, "MHz")(one), _card("clock_memory_max_hertz", 1e6, "MHz")(one))
     return " and ".join(filter(None, clocks))
@@ -119,6 +145,7 @@ _TRAITS: Final = (
     _Trait("image", _machine("container"), "libraries and limits of the container may differ"),
     _Trait("hypervisor", _machine("hypervisor"), "a shared or virtual host slows small steps and the input"),
     _Trait("processor", _machine("cpu"), "small batches and the input pipeline measure the host"),
+    _Trait("shared memory", _shm, "workers and cards hand data over through /dev/shm: too little ends or slows them"),
     _Trait("CPUs", _machine("cpus"), "the input pipeline, and on a CPU everything, grows with their number"),
     _Trait(
         "power limit",
@@ -130,5 +157,6 @@ _TRAITS: Final = (
     _Trait("maximum clocks", _clocks, "throughput follows the clock", card_only=True, same_model_only=True),
     _Trait("ECC", _card("ecc_enabled"), "on some cards it costs memory and bandwidth", card_only=True),
     _Trait("MIG", _card("mig_enabled"), "a slice of a card is not a card", card_only=True),
+    _Trait("links between cards", _links, "scaling over several cards follows them", several_cards_only=True),
     _Trait("memory limit", _memory_limit, "the largest batch, and with it the best throughput, may be lower"),
 )

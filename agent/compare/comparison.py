@@ -1,7 +1,6 @@
 """Results held against each other: everything that ``heatsoak compare`` says, before it takes a form."""
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations
 from typing import Final
 
 from agent.bench.analysis import Headline, headlines, scaling
@@ -14,6 +13,8 @@ from agent.compare.published import Table, standings
 from agent.compare.ranking import notes, rankings
 from agent.compare.subjects import Subject, labels, marks, subjects
 
+Named = tuple[str, BenchResult]
+"""A result under its label."""
 LARGE_PERCENT: Final = 1.0
 """Two results of the same card should agree within this."""
 
@@ -33,10 +34,7 @@ def compare(
         headlines=tuple(_headlines(results)),
         scaling=tuple(_spread(named)),
         differences=tuple(
-            difference
-            for left, right in combinations(named, 2)
-            if same_card(left[1], right[1])
-            for difference in _differences(*left, *right)
+            difference for right, left in _same_hardware(named) for difference in _differences(*left, *right)
         ),
         standings=tuple(standings(compared, against)) if against else (),
         figures=tuple(_figures(named)),
@@ -52,6 +50,14 @@ def same_card(left: BenchResult, right: BenchResult) -> bool:
     if ours.device == "gpu":
         return bool(ours.cards) and [card.id for card in ours.cards] == [card.id for card in theirs.cards]
     return bool(ours.cpu) and (ours.cpu, ours.cpus) == (theirs.cpu, theirs.cpus)
+
+
+def _same_hardware(named: Sequence[Named]) -> Iterator[tuple[Named, Named]]:
+    """Yield each result with the first one of the same hardware, so that many of one card stay readable."""
+    for place, one in enumerate(named):
+        first = next((other for other in named[:place] if same_card(other[1], one[1])), None)
+        if first is not None:
+            yield one, first
 
 
 def _compared(one: Subject, prices: PriceList | None) -> Compared:
@@ -83,7 +89,7 @@ def _headlines(results: Sequence[BenchResult]) -> Iterator[Headlines]:
         yield Headlines(name, unit, tuple(one[name].value if name in one else None for one in found))
 
 
-def _spread(named: Sequence[tuple[str, BenchResult]]) -> Iterator[Spread]:
+def _spread(named: Sequence[Named]) -> Iterator[Spread]:
     for label, result in named:
         for one in scaling(points(result)):
             many = one.many
@@ -106,7 +112,7 @@ def _differences(left_label: str, left: BenchResult, right_label: str, right: Be
         )  # fmt: skip
 
 
-def _figures(named: Sequence[tuple[str, BenchResult]]) -> Iterator[Figure]:
+def _figures(named: Sequence[Named]) -> Iterator[Figure]:
     for label, result in named:
         for point in points(result):
             yield Figure(

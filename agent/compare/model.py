@@ -26,16 +26,18 @@ class Caution(msgspec.Struct, frozen=True):
     """Something to know before figures are held against each other."""
 
     about: tuple[str, ...]
-    """Labels of the one or the two that it concerns."""
+    """Labels of all that it concerns."""
     topic: str
     detail: str
+    """Where it concerns several, whose value is which."""
     effect: str
     """What it may do to the figures."""
 
     @property
     def line(self) -> str:
         """The whole in one line."""
-        return f"{' and '.join(self.about)}: {self.topic}: {self.detail}; {self.effect}"
+        alone = f"{self.about[0]}: " if len(self.about) == 1 else ""
+        return f"{alone}{self.topic}: {self.detail}; {self.effect}"
 
 
 class Ranked(msgspec.Struct, frozen=True):

@@ -63,7 +63,8 @@ def test_the_notebook_draws_results_and_warns(tmp_path: Path, made_up: Path) -> 
 
     assert len([svg for svg in shown(notebook, "image/svg+xml") if "<svg" in svg]) == 7
     text = "".join(shown(notebook, "text/plain"))
-    assert "TensorFlow: 2.21.0 against 2.9.0" in text
+    assert "TensorFlow: 2.21.0 (" in text
+    assert ") against 2.9.0 (" in text
     assert "resnet50 bf16 xla 224 px: best 2,222.2 images/s at batch 128" in text
     assert any("Rank by throughput" in markdown for markdown in shown(notebook, "text/markdown"))
 

@@ -23,29 +23,34 @@ def test_equal_results_raise_no_caution() -> None:
 @pytest.mark.parametrize(
     ("topic", "change", "detail"),
     [
-        ("driver", {"driver": "550.90.07"}, "580.159.04 against 550.90.07"),
-        ("CUDA", {"cuda": "11.2"}, "12.5.1 against 11.2"),
-        ("cuDNN", {"cudnn": ""}, "9.3 against unknown"),
-        ("TensorFlow", {"tensorflow": "2.9.0"}, "2.21.0 against 2.9.0"),
-        ("Python", {"python": "3.10.1"}, "3.12.3 against 3.10.1"),
-        ("image", {"container": "sha256:1"}, "unknown against sha256:1"),
-        ("hypervisor", {"hypervisor": ""}, "kvm against unknown"),
-        ("processor", {"cpu": "Another"}, "Made-Up Processor against Another"),
-        ("CPUs", {"cpus": 8}, "16 against 8"),
-        ("ECC", {"cards": (facts(ecc_enabled=False),)}, "on against off"),
-        ("MIG", {"cards": (facts(mig_enabled=None),)}, "off against unknown"),
-        ("maximum clocks", {"cards": (facts(clock_sm_max_hertz=1.4e9),)}, "1980 MHz and 3200 MHz against 1400 MHz and"),
+        ("driver", {"driver": "550.90.07"}, "580.159.04 (made up A) against 550.90.07 (made up B)"),
+        ("CUDA", {"cuda": "11.2"}, "12.5.1 (made up A) against 11.2 (made up B)"),
+        ("cuDNN", {"cudnn": ""}, "9.3 (made up A) against unknown (made up B)"),
+        ("TensorFlow", {"tensorflow": "2.9.0"}, "2.21.0 (made up A) against 2.9.0 (made up B)"),
+        ("Python", {"python": "3.10.1"}, "3.12.3 (made up A) against 3.10.1 (made up B)"),
+        ("image", {"container": "sha256:1"}, "unknown (made up A) against sha256:1 (made up B)"),
+        ("hypervisor", {"hypervisor": ""}, "kvm (made up A) against unknown (made up B)"),
+        ("processor", {"cpu": "Another"}, "Made-Up Processor (made up A) against Another (made up B)"),
+        ("CPUs", {"cpus": 8}, "16 (made up A) against 8 (made up B)"),
+        ("shared memory", {"shm_bytes": 64 << 20}, "unknown (made up A) against 0.0625 GiB"),
+        ("ECC", {"cards": (facts(ecc_enabled=False),)}, "on (made up A) against off (made up B)"),
+        ("MIG", {"cards": (facts(mig_enabled=None),)}, "off (made up A) against unknown (made up B)"),
+        (
+            "maximum clocks",
+            {"cards": (facts(clock_sm_max_hertz=1.4e9),)},
+            "1980 MHz and 3200 MHz (made up A) against 1400 MHz and",
+        ),
         (
             "power limit",
             {"cards": (facts(power_limit_watts=500.0, power_limit_default_watts=500.0),)},
-            "700 W against 500 W",
+            "700 W (made up A) against 500 W (made up B)",
         ),
     ],
 )
 def test_a_difference_of_the_machines_is_told_with_its_effect(
     topic: str, change: dict[str, object], detail: str
 ) -> None:
-    """One line for the pair, and what it may do to the figures."""
+    """One line that says whose value is which, and what it may do to the figures."""
     left, right = bench_result(), bench_result(label="made up B", on=machine(**change))
 
     (caution,) = told(left, right)
@@ -73,7 +78,7 @@ def test_another_method_version_is_told_for_each_probe() -> None:
 
     (caution,) = told(left, right)
 
-    assert (caution.topic, caution.detail) == ("method version", "matmul: 1 against 2")
+    assert (caution.topic, caution.detail) == ("method version", "matmul 1 (made up A) against matmul 2 (b)")
 
 
 def test_power_and_clocks_of_different_models_differ_by_nature() -> None:
@@ -103,9 +108,25 @@ def test_disturbed_and_incomplete_results_are_told_alone() -> None:
     ]
 
 
-def test_three_results_are_told_pair_by_pair() -> None:
-    """Who differs from whom is never left to guess."""
-    versions = ("2.9.0", "2.15.0", "2.21.0")
-    results = [bench_result(label=version, on=machine(tensorflow=version)) for version in versions]
+def test_links_are_told_of_where_there_are_several_cards() -> None:
+    """They bound the scaling; one card has none."""
+    pair = (facts("00000001"), facts("00000002"))
+    linked = machine(*pair, topology=("gpu 0 - gpu 1: 18 NVLinks each, PCIe between NUMA nodes",))
+    apart = machine(*pair, topology=("gpu 0 - gpu 1: no NVLink, PCIe between NUMA nodes",))
 
-    assert [one.about for one in told(*results)] == [("2.9.0", "2.15.0"), ("2.9.0", "2.21.0"), ("2.15.0", "2.21.0")]
+    (caution,) = told(bench_result(on=linked), bench_result(label="b", on=apart), bench_result(label="one"))
+
+    assert (caution.topic, caution.about) == ("links between cards", ("made up A", "b"))
+    assert "no NVLink, PCIe between NUMA nodes (b)" in caution.detail
+
+
+def test_many_results_are_told_of_in_one_line_for_each_difference() -> None:
+    """Who differs from whom is never left to guess, nor lost among the pairs of twenty results."""
+    versions = [f"2.{minor}.0" for minor in (9, 21, 21, 15)] * 5
+    results = [bench_result(label=f"r{at}", on=machine(tensorflow=of)) for at, of in enumerate(versions)]
+
+    (caution,) = told(*results)
+
+    assert caution.about == tuple(f"r{at}" for at in range(20))
+    assert caution.detail.startswith("2.9.0 (r0, r4, r8, r12, r16) against 2.21.0 (r1, r2, r5")
+    assert caution.line.startswith("TensorFlow: 2.9.0 (r0")

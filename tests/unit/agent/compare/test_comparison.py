@@ -27,6 +27,12 @@ def test_two_results_of_a_card_differ_by_per_cent_figure_by_figure() -> None:
     assert {(one.left, one.right) for one in compared.differences} == {("made up A", "again")}
 
 
+def test_many_results_of_a_card_are_held_against_the_first() -> None:
+    """One table each, not one for each pair."""
+    results = [bench_result(label=label) for label in "abcd"]
+    assert {(one.left, one.right) for one in compare(results).differences} == {("a", "b"), ("a", "c"), ("a", "d")}
+
+
 def test_results_of_different_cards_have_no_difference_table() -> None:
     """Two cards are ranked, not held to one per cent."""
     other = bench_result(*plain_steps(card="00000002"), on=machine(facts("00000002")))
