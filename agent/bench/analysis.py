@@ -3,6 +3,7 @@
 Everything is computed from what was measured; nothing is interpolated, and what was not measured is None or not there.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from statistics import median
 from typing import Final
@@ -68,8 +69,13 @@ class Scaling(msgspec.Struct, frozen=True):
     """One spread over several cards beside one card with the same batch a card."""
 
     many: Point
-    one_images_per_second: float
-    """Median of the measurements on one card."""
+    alone: tuple[Point, ...]
+    """The measurements on one card, at least one."""
+
+    @property
+    def one_images_per_second(self) -> float:
+        """Median of the measurements on one card."""
+        return median(point.images_per_second for point in self.alone)
 
     @property
     def speed_up(self) -> float:
@@ -217,16 +223,16 @@ def scaling(measured: Sequence[Point]) -> tuple[Scaling, ...]:
     """Return each measurement on several cards beside one card's; left out where one card was not measured."""
     found = []
     for many in measured:
-        alone = [
-            one.images_per_second
+        alone = tuple(
+            one
             for one in measured
             if one.replicas == 1
             and one.batch == many.batch
             and one.accumulate == many.accumulate
             and setting_of(one) == setting_of(many)
-        ]
+        )
         if many.replicas > 1 and alone:
-            found.append(Scaling(many, median(alone)))
+            found.append(Scaling(many, alone))
     return tuple(found)
 
 
@@ -236,7 +242,7 @@ def jitter(point: Point) -> Jitter | None:
     if not steps_s:
         return None
     middle_s = median(steps_s)
-    slow_s = steps_s[min(len(steps_s) - 1, int(0.99 * len(steps_s)))]
+    slow_s = steps_s[math.ceil(0.99 * len(steps_s)) - 1]
     return Jitter(
         point=point,
         steps=len(steps_s),
@@ -302,6 +308,12 @@ def headlines(result: BenchResult) -> tuple[Headline, ...]:
     return tuple(found.values())
 
 
+def usual_size(sizes: Iterable[int]) -> int:
+    """Return the image side that figures are told for where nobody asks for one: 224, else the largest; 0 for none."""
+    known = set(sizes)
+    return IMAGENET_SIZE if IMAGENET_SIZE in known else max(known, default=0)
+
+
 def _operations(result: BenchResult) -> Iterable[Headline]:
     for step in result.steps:
         for record in step.records:
@@ -318,8 +330,7 @@ def _operations(result: BenchResult) -> Iterable[Headline]:
 
 def _training(result: BenchResult, measured: Sequence[Point]) -> Iterable[Headline]:
     own = [curve for curve in curves(measured) if not curve.setting.variant]
-    sizes = {curve.setting.size for curve in own}
-    size = IMAGENET_SIZE if IMAGENET_SIZE in sizes else max(sizes, default=0)
+    size = usual_size(curve.setting.size for curve in own)
     for curve in own:
         if curve.setting.size != size or curve.setting.memory_limit_bytes != result.memory_limit_bytes:
             continue
@@ -335,9 +346,10 @@ def _training(result: BenchResult, measured: Sequence[Point]) -> Iterable[Headli
 def _scaled(measured: Sequence[Point]) -> Iterable[Headline]:
     for spread in scaling(measured):
         many = spread.many
-        name = f"{many.network} {many.dtype} {many.mode} on {many.replicas} cards"
-        yield Headline(name, many.images_per_second, "images/s", repeatable=True)
-        yield Headline(f"{name}, efficiency", spread.efficiency, "", repeatable=True)
+        name = f"{many.network} {many.dtype} {many.mode} batch {many.batch} on {many.replicas} cards"
+        steady = all(map(_steady, spread.alone))
+        yield Headline(name, many.images_per_second, "images/s", repeatable=steady)
+        yield Headline(f"{name}, efficiency", spread.efficiency, "", repeatable=steady)
 
 
 def _steady(point: Point) -> bool:

@@ -98,8 +98,12 @@ def test_jitter_of_single_steps() -> None:
     even, bare = points(bench_result({"step": [training(64, steps_s=steps_s), training(128)]}))
     found = analysis.jitter(even)
     assert found is not None
-    assert (found.steps, found.median_s, found.mad_s, found.p99_over_median) == (100, 0.1, 0.0, 5.0)
+    assert (found.steps, found.median_s, found.mad_s, found.p99_over_median) == (100, 0.1, 0.0, 2.0)
     assert analysis.jitter(bare) is None
+    (short,) = points(bench_result({"step": [training(64, steps_s=[0.1, 0.1, 0.4])]}))
+    worst = analysis.jitter(short)
+    assert worst is not None
+    assert worst.p99_over_median == pytest.approx(4.0)
 
 
 def test_first_step_is_told_in_steady_ones() -> None:
@@ -134,7 +138,8 @@ def test_headlines_are_named_once_and_say_which_must_repeat() -> None:
     records = [
         training(64, 900.0, watts=300.0), training(256, 1000.0, watts=500.0), training(64, 4000.0, size=32),
         training(64, 100.0, variant="article"), training(8, 50.0, dtype="tf32", host_share=0.6),
-        training(256, 1950.0, replicas=2),
+        training(64, 1500.0, replicas=2), training(256, 1950.0, replicas=2),
+        training(8, 80.0, dtype="tf32", replicas=2),
     ]  # fmt: skip
     operations = [
         measured("matmul", 6.6e14, "flop/s"),
@@ -151,8 +156,12 @@ def test_headlines_are_named_once_and_say_which_must_repeat() -> None:
         Headline("resnet50 bf16 graph, per watt", 2.0, "images/s/W"),
         Headline("resnet50 bf16 graph, energy", 0.5, "J/image", higher_is_better=False),
         Headline("resnet50 tf32 graph", 50.0, "images/s"),
-        Headline("resnet50 bf16 graph on 2 cards", 1950.0, "images/s", repeatable=True),
-        Headline("resnet50 bf16 graph on 2 cards, efficiency", 0.975, "", repeatable=True),
+        Headline("resnet50 bf16 graph batch 64 on 2 cards", 1500.0, "images/s", repeatable=True),
+        Headline("resnet50 bf16 graph batch 64 on 2 cards, efficiency", 1500 / 1800, "", repeatable=True),
+        Headline("resnet50 bf16 graph batch 256 on 2 cards", 1950.0, "images/s", repeatable=True),
+        Headline("resnet50 bf16 graph batch 256 on 2 cards, efficiency", 0.975, "", repeatable=True),
+        Headline("resnet50 tf32 graph batch 8 on 2 cards", 80.0, "images/s"),
+        Headline("resnet50 tf32 graph batch 8 on 2 cards, efficiency", 0.8, ""),
     )
 
 
