@@ -4,7 +4,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from agent.bench.analysis import scaling
+from agent.bench.analysis import scaling, usual_size
 from agent.bench.model import BenchResult
 from agent.bench.points import Point, points
 from agent.errors import ConfigError
@@ -114,9 +114,11 @@ def of_cards(images_per_second: float, cards: int, efficiency: float | None, det
 
 
 def throughput_of(
-    result: BenchResult, *, network: str, dtype: str, batch: int, cards: int, efficiency: float | None
+    result: BenchResult, *, network: str, dtype: str, batch: int, cards: int, efficiency: float | None, size: int = 0
 ) -> Throughput:
     """Return the best throughput in a result that fits; ``dtype`` empty and ``batch`` 0 leave the choice.
+
+    ``size`` is the side of the images in pixels; 0 for 224, or the largest measured where that was not.
 
     On several cards it is the one measured on as many, else that of one card times ``efficiency``, else times the
     efficiency that the result measured on as many.
@@ -124,7 +126,9 @@ def throughput_of(
     Raises:
         ConfigError: Nothing that fits was measured, or the efficiency is not known.
     """
-    own = [one for one in points(result) if not one.variant and one.accumulate == 1 and one.network == network]
+    every = [one for one in points(result) if not one.variant and one.accumulate == 1 and one.network == network]
+    size = size or usual_size(one.size for one in every)
+    own = [one for one in every if one.size == size]
     fitting = [one for one in own if (not dtype or one.dtype == dtype) and (not batch or one.batch == batch)]
     if cards > 1 and efficiency is None:
         spread = [one for one in fitting if one.replicas == cards]
@@ -133,7 +137,8 @@ def throughput_of(
             return Throughput(best.images_per_second, cards, f"{_told(best)}, measured on {cards} cards")
     alone = [one for one in fitting if one.replicas == 1]
     if not alone:
-        raise ConfigError([f"{_asked(network, dtype, batch)} was not measured; measured were {_measured(own)}"])
+        asked = _asked(network, dtype, batch, size)
+        raise ConfigError([f"{asked} was not measured; measured were {_measured(every)}"])
     best = _best(alone)
     if cards > 1 and efficiency is None:
         efficiency = _efficiency(result, network, cards)
@@ -189,10 +194,12 @@ def _told(one: Point) -> str:
     return f"{one.network} {one.dtype} {one.mode}, {one.size} px, batch {one.batch}"
 
 
-def _asked(network: str, dtype: str, batch: int) -> str:
-    return " ".join(filter(None, (network, dtype, f"batch {batch}" if batch else "")))
+def _asked(network: str, dtype: str, batch: int, size: int) -> str:
+    numbers = (f"{size} px" if size else "", f"batch {batch}" if batch else "")
+    return " ".join(filter(None, (network, dtype, *numbers)))
 
 
 def _measured(own: list[Point]) -> str:
-    kinds = sorted({(one.dtype, one.batch) for one in own})
-    return ", ".join(f"{dtype} batch {batch}" for dtype, batch in kinds[:12]) or "no training steps of this network"
+    kinds = sorted({(one.dtype, one.size, one.batch) for one in own})
+    told = (f"{dtype} {size} px batch {batch}" for dtype, size, batch in kinds[:12])
+    return ", ".join(told) or "no training steps of this network"

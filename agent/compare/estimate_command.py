@@ -34,6 +34,9 @@ _SHARE = click.FloatRange(min=0, min_open=True, max=1)
 @click.option("--network", type=click.Choice(NETWORKS), default="resnet50", show_default=True, help="With --result.")
 @click.option("--dtype", default="", help="With --result: bf16, fp16, tf32 or fp32. Default: the fastest.")
 @click.option("--batch", type=click.IntRange(1), help="With --result: images a step. Default: the fastest.")
+@click.option(
+    "--size", type=click.IntRange(1), help="With --result: image side in pixels. Default: 224, else the largest."
+)
 @click.option("--share", type=_SHARE, help="Share of it that a training keeps. Default: as measured, else 0.7.")
 @click.option("--cards", type=click.IntRange(1, 10**6), default=1, show_default=True, help="Cards that train together.")
 @click.option("--efficiency", type=_SHARE, help="What several cards reach of their sum. Default: as measured.")
@@ -49,6 +52,7 @@ def estimate(
     network: str,
     dtype: str,
     batch: int | None,
+    size: int | None,
     share: float | None,
     cards: int,
     efficiency: float | None,
@@ -66,7 +70,7 @@ def estimate(
         given = "both were" if path else "neither was"
         raise click.UsageError(f"give --throughput, or --result with a file of heatsoak bench; {given} given")
     if path is None:
-        usage.refuse(context, ("network", "dtype", "batch"), "without --result")
+        usage.refuse(context, ("network", "dtype", "batch", "size"), "without --result")
     if cards == 1:
         usage.refuse(context, ("efficiency",), "without --cards of 2 or more")
     result = load(path) if path else None
@@ -74,7 +78,7 @@ def estimate(
         found = of_cards(throughput or 0.0, cards, efficiency, f"{throughput:,.1f} images/s of one card, as given")
     else:
         found = throughput_of(
-            result, network=network, dtype=dtype, batch=batch or 0, cards=cards, efficiency=efficiency
+            result, network=network, dtype=dtype, batch=batch or 0, size=size or 0, cards=cards, efficiency=efficiency
         )
     made = estimate_time(samples, epochs, found, _share(share, result), price_per_hour)
     click.echo(msgspec.json.encode(made).decode() if as_json else "\n".join(_lines(made)))

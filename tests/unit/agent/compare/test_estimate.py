@@ -35,10 +35,18 @@ def test_several_cards_need_to_know_how_well_they_work_together() -> None:
 
 
 def found(
-    result: BenchResult, *, dtype: str = "", batch: int = 0, cards: int = 1, efficiency: float | None = None
+    result: BenchResult,
+    *,
+    dtype: str = "",
+    batch: int = 0,
+    size: int = 0,
+    cards: int = 1,
+    efficiency: float | None = None,
 ) -> Throughput:
     """Return the throughput of ResNet-50 in a result."""
-    return throughput_of(result, network="resnet50", dtype=dtype, batch=batch, cards=cards, efficiency=efficiency)
+    return throughput_of(
+        result, network="resnet50", dtype=dtype, batch=batch, size=size, cards=cards, efficiency=efficiency
+    )
 
 
 def test_a_results_fastest_fitting_step_counts() -> None:
@@ -50,9 +58,23 @@ def test_a_results_fastest_fitting_step_counts() -> None:
     assert found(result, batch=16).detail == "resnet50 bf16 xla, 224 px, batch 16, measured"
 
 
+def test_small_images_are_no_estimate_for_large_ones() -> None:
+    """The CIFAR shape is many times as fast: it counts only where it is asked for, or nothing larger is there."""
+    small = training(9000.0, size=32)
+    both = bench_result(Step("cifar", (small,)), Step("one", curve(1000.0, (64,))))
+
+    assert found(both).images_per_second == pytest.approx(800.0)
+    assert found(both, size=32).images_per_second == 9000.0
+    assert found(bench_result(Step("cifar", (small, training(5000.0, size=64))))).images_per_second == 5000.0
+    with pytest.raises(ConfigError, match="resnet50 96 px was not measured; measured were bf16 32 px batch 64"):
+        found(both, size=96)
+
+
 def test_what_was_not_measured_is_told_with_what_was() -> None:
     """The reader sees what to ask for."""
-    with pytest.raises(ConfigError, match="resnet50 fp16 batch 5 was not measured; measured were bf16 batch 16"):
+    with pytest.raises(
+        ConfigError, match="resnet50 fp16 224 px batch 5 was not measured; measured were bf16 224 px batch"
+    ):
         found(bench_result(), dtype="fp16", batch=5)
     with pytest.raises(ConfigError, match="no training steps"):
         found(bench_result(Step("none", ())))
