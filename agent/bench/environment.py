@@ -113,17 +113,22 @@ def masked(record: ProbeRecord) -> ProbeRecord:
 def differences(stored: BenchResult, now: Machine, memory_limit_bytes: int) -> list[str]:
     """Return why measurements made now do not belong to a stored result, one line each; empty where they do.
 
-    TensorFlow counts only once its version is known on both sides.
+    TensorFlow and power limits count only where they are known on both sides.
     """
     was = stored.machine
     pairs = [
         ("device", was.device, now.device),
         ("cards", _cards(was), _cards(now)),
         ("driver", was.driver, now.driver),
+        ("processor", _processor(was), _processor(now)),
         ("memory limit", f"{stored.memory_limit_bytes} bytes", f"{memory_limit_bytes} bytes"),
     ]
     if was.tensorflow and now.tensorflow:
         pairs.append(("TensorFlow", was.tensorflow, now.tensorflow))
+    for old, new in zip(was.cards, now.cards, strict=False):
+        if old.power_limit_watts and new.power_limit_watts:
+            limits = f"{old.power_limit_watts:g} W", f"{new.power_limit_watts:g} W"
+            pairs.append((f"power limit of gpu {new.index}", *limits))
     return [f"{name}: {old or 'none'} in the file, {new or 'none'} now" for name, old, new in pairs if old != new]
 
 
@@ -181,6 +186,10 @@ def _system(proc: Tree) -> tuple[str, str]:
 
 def _cards(machine: Machine) -> str:
     return ", ".join(f"{card.index} {card.name} {card.id}" for card in machine.cards)
+
+
+def _processor(machine: Machine) -> str:
+    return f"{machine.cpus} x {machine.cpu or 'unknown'}"
 
 
 def _flag(values: Mapping[str, float], key: str) -> bool | None:

@@ -97,11 +97,24 @@ def test_versions_come_from_the_child_but_the_drivers_own_word_stays() -> None:
         ({"tensorflow": "2.9.0"}, "TensorFlow: 2.21.0 in the file, 2.9.0 now"),
         ({"cards": ()}, "cards: 0 NVIDIA H200 0123abcd in the file, none now"),
         ({"device": "cpu"}, "device: gpu in the file, cpu now"),
+        ({"cpu": "Other", "cpus": 8}, "processor: 0 x unknown in the file, 8 x Other now"),
     ],
 )
 def test_what_does_not_belong_together_is_named(change: dict[str, object], word: str) -> None:
     """Before and now."""
     assert differences(bench_result({}), msgspec.structs.replace(MACHINE, **change), 0) == [word]
+
+
+def test_a_power_limit_counts_where_it_is_known_on_both_sides() -> None:
+    """A card that was slowed down half way is no longer the same card."""
+    limited = msgspec.structs.replace(
+        MACHINE, cards=(msgspec.structs.replace(MACHINE.cards[0], power_limit_watts=300.0),)
+    )
+    unread = msgspec.structs.replace(
+        MACHINE, cards=(msgspec.structs.replace(MACHINE.cards[0], power_limit_watts=None),)
+    )
+    assert differences(bench_result({}), limited, 0) == ["power limit of gpu 0: 700 W in the file, 300 W now"]
+    assert differences(bench_result({}), unread, 0) == []
 
 
 def test_limits_must_agree_and_unknown_software_may_still_turn_out_right() -> None:
