@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from importlib import metadata
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 import click
 import msgspec
@@ -21,7 +21,7 @@ from agent.bench.model import SCHEMA_VERSION, BenchResult, Extent, Step
 from agent.bench.plan import PlannedStep, plan
 from agent.bench.progress import Reporter
 from agent.bench.runner import Lab, OtherMachineError, StoppedError, pending, run_plan
-from agent.bench.store import load, save
+from agent.bench.store import held, load, save
 from agent.bench.summary import show
 from agent.clock import SystemClock
 from agent.config.settings import Settings
@@ -42,6 +42,7 @@ READY_S: Final = 10.0
 LOOK_S: Final = 0.2
 
 Format = Literal["table", "json", "tf_cnn"]
+_Work = TypeVar("_Work")
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,6 +125,11 @@ def bench(
 
 
 def _bench(invocation: Invocation, settings: Settings, order: Order) -> int:
+    with held(order.path):
+        return _bench_alone(invocation, settings, order)
+
+
+def _bench_alone(invocation: Invocation, settings: Settings, order: Order) -> int:
     stored = _stored(order)
     with _session(settings, order.device) as session:
         cards = _cards(session, order)
@@ -134,11 +140,12 @@ def _bench(invocation: Invocation, settings: Settings, order: Order) -> int:
             order.extent, order.device, len(cards), article=order.article, data_dir=settings.pipeline.data_dir,
             memory_limit_bytes=order.memory_limit_bytes,
         )  # fmt: skip
-        _save(result, order.path)
         lab = Lab(
             session, cards, SystemClock(), force=order.force, memory_limit_bytes=order.memory_limit_bytes
         )  # fmt: skip
-        code, result = _carry_out(result, steps, lab, order)
+        with _written(order.path):
+            save(result, order.path)
+            code, result = _carry_out(result, steps, lab, order)
     if code in (EXIT_OK, EXIT_BAD_CARD):
         _print(result, order.form)
     return code
@@ -169,8 +176,9 @@ def _begun(
             started_wall_s=SystemClock().wall_s(), machine=machine, memory_limit_bytes=order.memory_limit_bytes,
         )  # fmt: skip
     faults = differences(stored, machine, order.memory_limit_bytes)
-    if stored.extent != order.extent:
-        faults.append(f"extent: {stored.extent} in the file, {order.extent} now")
+    for name, was, now in (("extent", stored.extent, order.extent), ("heatsoak", stored.heatsoak, _version())):
+        if was != now:
+            faults.append(f"{name}: {was} in the file, {now} now")
     if faults:
         raise OtherMachineError("\n".join(f"{order.path}: {fault}" for fault in faults))
     return msgspec.structs.replace(stored, label=order.label or stored.label, complete=False)
@@ -193,12 +201,11 @@ def _carry_out(result: BenchResult, steps: tuple[PlannedStep, ...], lab: Lab, or
             err=True,
         )
         return (128 + noted[0] if noted else _code_of(stopped.record)), result
-    except OSError as error:
-        raise ConfigError([f"{order.path}: cannot be written: {error}; it holds what was saved before"]) from error
     return _code_of_all(result), result
 
 
-def _watched(work: Callable[[], BenchResult], noted: list[int], stop: Callable[[], None]) -> BenchResult:
+def _watched(work: Callable[[], _Work], noted: list[int], stop: Callable[[], None]) -> _Work:
+    """Do ``work`` in a thread and return what it does; a signal stops it."""
     with ThreadPoolExecutor(max_workers=1) as pool:
         future = pool.submit(work)
         while not future.done():
@@ -233,18 +240,24 @@ def _smoke(invocation: Invocation, settings: Settings, order: Order) -> int:
             return EXIT_UNKNOWN_CARD
         at_once = side_by_side(settings.probe, max(1, len(cards)))
         setup = Setup(memory_limit_bytes=order.memory_limit_bytes)
-        records = smoke.ask(session, cards, at_once, force=order.force, setup=setup)
+        with _signals() as noted:
+            ask = lambda: smoke.ask(session, cards, at_once, force=order.force, setup=setup)  # noqa: E731
+            records = _watched(ask, noted, session.interrupt)
+        if noted:
+            click.echo("heatsoak: interrupted", err=True)
+            return 128 + noted[0]
         result = _begun(invocation, settings, session, cards, order, None)
     names = [card.identity.name for card in cards] or [""]
     answers = [smoke.answer_of(own, name) for own, name in zip(records, names, strict=True)]
+    code = smoke.exit_code(answers)
     result = _smoke_result(result, records)
-    if order.output is not None:
-        _save(result, order.output)
-    if order.form == "table":
-        click.echo(smoke.text(answers))
-    else:
+    click.echo(smoke.text(answers), err=order.form != "table")
+    if order.form == "json" or (order.form == "tf_cnn" and code == EXIT_OK):
         _print(result, order.form)
-    return smoke.exit_code(answers)
+    if order.output is not None:
+        with _written(order.output):
+            save(result, order.output)
+    return code
 
 
 def _smoke_result(result: BenchResult, records: tuple[tuple[ProbeRecord, ...], ...]) -> BenchResult:
@@ -288,11 +301,13 @@ def _print(result: BenchResult, form: Format) -> None:
         click.echo("\n".join(tf_cnn.lines(point, result.machine.tensorflow)))
 
 
-def _save(result: BenchResult, path: Path) -> None:
+@contextlib.contextmanager
+def _written(path: Path) -> Iterator[None]:
+    """Tell of what cannot be written as people read it."""
     try:
-        save(result, path)
+        yield
     except OSError as error:
-        raise ConfigError([f"{path}: cannot be written: {error.strerror}; name another file with -o"]) from error
+        raise ConfigError([f"{path}: cannot be written: {error.strerror or error}; what it held stands"]) from error
 
 
 @contextlib.contextmanager

@@ -1,5 +1,7 @@
 """Result files: written whole or not at all, read strictly."""
 
+import contextlib
+import fcntl
 import os
 import re
 from collections.abc import Iterator
@@ -37,6 +39,42 @@ def save(result: BenchResult, path: Path) -> None:
     except OSError:
         draft.unlink(missing_ok=True)
         raise
+
+
+@contextlib.contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Keep other benchmarks from writing ``path`` while the body runs; the kernel lets go of it however we end.
+
+    Raises:
+        ConfigError: Another benchmark writes it, or nothing can be written there.
+    """
+    shown, lock = clean_label(str(path), 500), path.with_name(f".{path.name}.lock")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise ConfigError([f"{shown}: cannot be written: {error.strerror}; name another file with -o"]) from error
+    try:
+        if not _locked(descriptor, lock):
+            raise ConfigError([f"{shown}: another benchmark writes it; wait for its end, or name another file with -o"])
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)
+    finally:
+        os.close(descriptor)
+
+
+def _locked(descriptor: int, lock: Path) -> bool:
+    """Return whether the lock is ours; where a file system knows no locks, it is."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    # Who held it before us may have removed the file that we opened; another process may hold its successor.
+    return lock.exists() and os.path.samestat(os.fstat(descriptor), lock.stat())
 
 
 def load(path: Path) -> BenchResult:

@@ -1,5 +1,6 @@
 """``heatsoak bench`` as a process, on two played cards with stub children, on none, and on the CPU."""
 
+import contextlib
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ import time
 from pathlib import Path
 
 import msgspec
+import psutil
 import pytest
 
 from agent.bench import analysis
@@ -175,6 +177,55 @@ def test_smoke_answers_for_each_card(
     assert (done.returncode, word in done.stdout) == (code, True), done.stdout + done.stderr
     assert load(path).extent == "smoke"
     assert bench("--smoke", "-o", str(path), environ=environ).returncode == 2
+
+
+@pytest.mark.parametrize("form", ["json", "tf_cnn"])
+def test_smoke_says_no_in_every_form(environ: Environ, stub: StubInterpreter, form: str) -> None:
+    """The answer with its cause is never lost to the form; what a parser reads holds nothing else."""
+    stub.behave("no_tensorflow")
+    done = bench("--smoke", "--format", form, environ=environ)
+    assert done.returncode == 11, done.stderr
+    assert "gpu 1 NVIDIA H200: no: tensorflow_missing" in done.stderr
+    assert "-> pip install" in done.stderr
+    assert (json.loads(done.stdout)["extent"] if form == "json" else done.stdout) == ("smoke" if form == "json" else "")
+
+
+def test_smoke_is_interrupted_at_once(environ: Environ, stub: StubInterpreter) -> None:
+    """Ctrl-C ends its children too, long before their deadline."""
+    stub.behave("long")
+    running = subprocess.Popen(command("--smoke"), env=environ, stderr=subprocess.PIPE, text=True)
+    try:
+        time.sleep(3.0)
+        running.send_signal(signal.SIGINT)
+        _, said = running.communicate(timeout=15)
+    finally:
+        running.kill()
+        running.wait()
+    assert (running.returncode, said) == (130, "heatsoak: interrupted\n")
+
+
+def test_two_benchmarks_do_not_write_one_file(environ: Environ, path: Path, stub: StubInterpreter) -> None:
+    """The second is refused and leaves the first one's file alone; a killed one is no obstacle."""
+    stub.behave("long")
+    first = subprocess.Popen(command("-o", str(path)), env=environ, stderr=subprocess.DEVNULL)
+    try:
+        eventually(path.exists, "a file before the first step")
+        stored = path.read_bytes()
+        refused = bench("-o", str(path), "--resume", environ=environ)
+        assert (refused.returncode, "another benchmark writes it" in refused.stderr) == (2, True), refused.stderr
+        assert path.read_bytes() == stored
+    finally:
+        children = psutil.Process(first.pid).children(recursive=True)
+        first.kill()
+        first.wait()
+        for child in children:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                child.kill()
+    stub.behave("bench")
+    done = bench("-o", str(path), "--resume", environ=environ)
+    assert done.returncode == 0, done.stderr
+    assert load(path).complete
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
 def test_without_a_card_both_say_what_to_do(environ: Environ, path: Path) -> None:

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from agent.bench.model import Step
-from agent.bench.store import load, save
+from agent.bench.store import held, load, save
 from agent.errors import ConfigError
 from agent.model.probe import ProbeRecord, Timing
 from tests.support.results import bench_result, machine, pipeline, plain_steps, training
@@ -22,6 +22,23 @@ def test_a_saved_result_is_loaded_as_it_was(tmp_path: Path) -> None:
 
     assert load(tmp_path / "deep" / "r.json") == result
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["r.json"]
+
+
+def test_one_benchmark_writes_a_file_at_a_time(tmp_path: Path) -> None:
+    """The second is told so; nothing is left beside the file."""
+    path = tmp_path / "deep" / "r.json"
+    with held(path), pytest.raises(ConfigError, match=r"r\.json: another benchmark writes it"), held(path):
+        pass
+    with held(path):
+        assert [file.name for file in path.parent.iterdir()] == [".r.json.lock"]
+    assert list(path.parent.iterdir()) == []
+
+
+def test_where_nothing_can_be_written_no_benchmark_begins() -> None:
+    """One line, with the way out."""
+    told = r"/proc/no/r\.json: cannot be written: .+; name another file"
+    with pytest.raises(ConfigError, match=told), held(Path("/proc/no/r.json")):
+        pass
 
 
 def changed(**result: object) -> ProbeRecord:
