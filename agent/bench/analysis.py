@@ -334,7 +334,7 @@ def _training(result: BenchResult, measured: Sequence[Point]) -> Iterable[Headli
     for curve in own:
         if curve.setting.size != size or curve.setting.memory_limit_bytes != result.memory_limit_bytes:
             continue
-        name = " ".join((curve.setting.network, curve.setting.dtype, curve.setting.mode))
+        name = _name(curve.setting)
         best = curve.best
         yield Headline(name, best.images_per_second, "images/s", repeatable=_on_card(result) and _steady(best))
         efficiency = images_per_second_per_watt(best)
@@ -346,10 +346,16 @@ def _training(result: BenchResult, measured: Sequence[Point]) -> Iterable[Headli
 def _scaled(measured: Sequence[Point]) -> Iterable[Headline]:
     for spread in scaling(measured):
         many = spread.many
-        name = f"{many.network} {many.dtype} {many.mode} batch {many.batch} on {many.replicas} cards"
+        name = f"{_name(setting_of(many))} batch {many.batch} on {many.replicas} cards"
         steady = all(map(_steady, spread.alone))
         yield Headline(name, many.images_per_second, "images/s", repeatable=steady)
         yield Headline(f"{name}, efficiency", spread.efficiency, "", repeatable=steady)
+
+
+def _name(setting: Setting) -> str:
+    """Return what a setting's figures are called: figures of other images must not share a name."""
+    size = "" if setting.size == IMAGENET_SIZE else f"{setting.size} px"
+    return " ".join(filter(None, (setting.network, setting.dtype, setting.mode, size)))
 
 
 def _steady(point: Point) -> bool:

@@ -169,6 +169,6 @@ def test_headlines_of_a_cpu_are_those_of_its_largest_images_and_need_not_repeat(
     """Nobody promises that a shared host's CPUs are equally fast twice."""
     records = [training(2, 9.0, size=32), training(2, 5.0, size=64)]
     assert analysis.headlines(bench_result({"step": records}, Machine("cpu"))) == (
-        Headline("resnet50 bf16 graph", 5.0, "images/s"),
+        Headline("resnet50 bf16 graph 64 px", 5.0, "images/s"),
     )
     assert analysis.headlines(bench_result({}, MACHINE)) == ()
