@@ -146,7 +146,7 @@ def _bench_alone(invocation: Invocation, settings: Settings, order: Order) -> in
         with _written(order.path):
             save(result, order.path)
             code, result = _carry_out(result, steps, lab, order)
-    if code in (EXIT_OK, EXIT_BAD_CARD):
+    if result.complete:
         _print(result, order.form)
     return code
 
@@ -194,10 +194,10 @@ def _carry_out(result: BenchResult, steps: tuple[PlannedStep, ...], lab: Lab, or
             result = _watched(work, noted, lab.stop)
             reporter.finish()
     except StoppedError as stopped:
-        held = len(load(order.path).steps)
         click.echo(f"heatsoak: {'interrupted in ' if noted else ''}{stopped}", err=True)
         click.echo(
-            f"heatsoak: {order.path} holds {held} of {len(steps)} steps; the same command with --resume goes on",
+            f"heatsoak: {order.path} holds {reporter.done} of {len(steps)} steps; "
+            "the same command with --resume goes on",
             err=True,
         )
         return (128 + noted[0] if noted else _code_of(stopped.record)), result
@@ -282,7 +282,9 @@ def _no_card(session: ProbeSession) -> str:
 
 def _code_of_all(result: BenchResult) -> int:
     records = [record for step in result.steps for record in step.records]
-    return EXIT_BAD_CARD if any(record.result.status == "wrong_answer" for record in records) else EXIT_OK
+    if any(record.result.status == "wrong_answer" for record in records):
+        return EXIT_BAD_CARD
+    return EXIT_OK if any(record.result.status == "ok" for record in records) else EXIT_UNKNOWN_CARD
 
 
 def _code_of(record: ProbeRecord) -> int:

@@ -40,7 +40,8 @@ class Reporter:
     def __init__(self, steps: Sequence[PlannedStep], done: int, console: Console, clock: Clock) -> None:
         """Take the steps that are still to do; ``done`` are behind us already."""
         self._ahead = list(steps)
-        self._done = done
+        self.done = done
+        """How many steps are behind us."""
         self._total = done + len(self._ahead)
         self._console = console
         self._clock = clock
@@ -82,13 +83,13 @@ class Reporter:
         took_s = self._clock.monotonic_s() - self._since_s
         self._pace.take(self._current.expected_s, took_s)
         self._ahead.pop(0)
-        self._done += 1
+        self.done += 1
         if not self._console.is_terminal:
             left = f", {_left(self._pace.left_s(self._ahead))}" if self._ahead else ""
-            line = f"{self._done}/{self._total} {self._current.name}: {took_s:.1f} s{left}"
+            line = f"{self.done}/{self._total} {self._current.name}: {took_s:.1f} s{left}"
             self._console.print(line, markup=False, highlight=False, soft_wrap=True)
         self._current = None
-        self._bar.update(self._task, completed=self._done)
+        self._bar.update(self._task, completed=self.done)
 
     def _say(self, text: str) -> None:
         left_s = self._pace.left_s(self._ahead, self._clock.monotonic_s() - self._since_s)

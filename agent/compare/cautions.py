@@ -40,6 +40,22 @@ def cautions(subjects: Sequence[Subject]) -> Iterator[Caution]:
         yield from _differing("method version", told, _OTHER_METHOD)
 
 
+def _failed(one: Subject) -> Iterator[Caution]:
+    """Yield what could not be measured; that memory was too small for a batch is a finding, no failure."""
+    owner = one.facts.id if one.facts else "cpu"
+    made = [(step, record.result) for step in one.result.steps for record in step.records if record.uuid == owner]
+    failed = [
+        (step.name, answer)
+        for step, answer in made
+        if answer.status != "ok" and answer.reason.partition(":")[0] not in ("oom", "unsupported")
+    ]
+    if failed:
+        name, first = failed[0]
+        why = f"{first.status}/{clean_label(first.reason)}"
+        detail = f"{len(failed)} of {len(made)}, the first in {clean_label(name)}: {why}"
+        yield Caution((one.label,), "failed measurements", detail, "figures are missing for that alone")
+
+
 def _comparable(subjects: Sequence[Subject], trait: _Trait) -> Iterator[Sequence[Subject]]:
     """Yield the groups within which a trait may be compared."""
     fitting = [one for one in subjects if _fits(one, trait)]
@@ -72,6 +88,7 @@ def _alone(one: Subject) -> Iterator[Caution]:
     if not one.result.complete:
         detail = f"{len(one.result.steps)} steps were carried out and some are missing"
         yield Caution(about, "incomplete", detail, "headline figures may stand for smaller batches than planned")
+    yield from _failed(one)
     limit, default = (one.facts.power_limit_watts, one.facts.power_limit_default_watts) if one.facts else (None, None)
     if limit is not None and default is not None and limit < default:
         detail = f"{limit:g} W, by default {default:g} W"

@@ -154,6 +154,26 @@ def test_a_card_in_use_stops_the_benchmark(environ: Environ, path: Path, tmp_pat
     assert load(path).steps == ()
 
 
+def test_a_card_lost_on_the_way_ends_the_benchmark(environ: Environ, path: Path, tmp_path: Path) -> None:
+    """Exit code 10 with the reason; what was measured before stands."""
+    scenario = write_scenario(tmp_path / "lost.scenario", ["include h200x2", "card 0 * = GPU_IS_LOST during 4..90"])
+    done = bench("--full", "-o", str(path), environ={**environ, "FAKE_NVML_SCENARIO": str(scenario)})
+    assert done.returncode == 10, done.stderr
+    assert "gpu_lost" in done.stderr
+    result = load(path)
+    assert result.steps
+    assert not result.complete
+    assert f"holds {len(result.steps)} of" in done.stderr
+
+
+def test_a_benchmark_without_any_figure_is_no_success(environ: Environ, path: Path, stub: StubInterpreter) -> None:
+    """Every child crashes: the table shows it, and so does the exit code."""
+    stub.behave("abort")
+    done = bench("-o", str(path), "--gpu", "0", environ=environ)
+    assert (done.returncode, "crashed:SIGABRT" in done.stdout) == (11, True), done.stderr
+    assert load(path).complete
+
+
 def test_formats(environ: Environ, path: Path) -> None:
     """JSON is the file; the familiar lines have a total; both also from a finished file."""
     done = bench("-o", str(path), "--format", "json", "--gpu", "0", environ=environ)

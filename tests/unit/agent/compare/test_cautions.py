@@ -7,7 +7,7 @@ from agent.bench.model import BenchResult, Step
 from agent.compare.cautions import cautions
 from agent.compare.model import Caution
 from agent.compare.subjects import subjects
-from tests.support.results import bench_result, curve, facts, machine, plain_steps, product
+from tests.support.results import bench_result, curve, facts, machine, plain_steps, product, training
 
 
 def told(*results: BenchResult) -> list[Caution]:
@@ -106,6 +106,18 @@ def test_disturbed_and_incomplete_results_are_told_alone() -> None:
         (("made up A",), "incomplete"),
         (("made up A",), "disturbed"),
     ]
+
+
+def test_what_failed_is_told_of() -> None:
+    """A result of failures only says so; that a batch found no room is a finding."""
+    failed = bench_result(Step("a", (training(1.0, status="error"),)), Step("b", (training(1.0, status="timeout"),)))
+    full = training(1.0, status="error")
+    full = msgspec.structs.replace(full, result=msgspec.structs.replace(full.result, reason="oom:805306368"))
+
+    (caution,) = told(failed)
+
+    assert (caution.topic, caution.detail) == ("failed measurements", "2 of 2, the first in a: error/failed:made_up")
+    assert told(bench_result(*plain_steps(), Step("search", (full,)))) == []
 
 
 def test_links_are_told_of_where_there_are_several_cards() -> None:
