@@ -94,6 +94,10 @@ def _faults(prices: PriceList) -> Iterator[str]:
     if (prices.years is None) != (prices.utilisation is None):
         missing = "utilisation" if prices.utilisation is None else "years"
         yield f"{missing} is missing; years and utilisation must be given together"
+    texts = (prices.currency, *(text for one in prices.card for text in (one.name, one.circumstances, one.source)))
+    yield from (
+        f"{clean_label(text)!r} holds what cannot be printed; leave it out" for text in texts if not text.isprintable()
+    )
     for name in ("energy_price_per_kwh", "years", "utilisation"):
         yield from _no_number(name, getattr(prices, name))
     seen: set[str] = set()

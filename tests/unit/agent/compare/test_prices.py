@@ -56,6 +56,7 @@ def test_hours_in_use_need_years_and_utilisation(tmp_path: Path) -> None:
         ('currency = "EUR"\n[[card]]\nname = "x"\nprice = inf\n', "price"),
         ('currency = "EUR"\n[[card]]\nname = "x"\nprice = "much"\n', "price"),
         ('currency = "EUR"\n[[card]]\nname = ""\nprice = 1\n', "name"),
+        (f'currency = "E\\u001b"\n{CARD}', "'E\ufffd' holds what cannot be printed"),
         ("currency = ", "prices.toml"),
     ],
 )
