@@ -1,5 +1,6 @@
 """``heatsoak estimate``: how long a training takes, and what it costs."""
 
+import math
 from pathlib import Path
 
 import click
@@ -22,8 +23,20 @@ from agent.compare.estimate import (
     estimate as estimate_time,
 )
 
-_ABOVE_0 = click.FloatRange(min=0, min_open=True, max=1e15)
-_SHARE = click.FloatRange(min=0, min_open=True, max=1)
+
+class _Number(click.FloatRange):
+    """A number within bounds; click's own type lets NaN pass."""
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the number, or end with what is wrong with it."""
+        number = float(super().convert(value, param, ctx))
+        if math.isnan(number):
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return number
+
+
+_ABOVE_0 = _Number(min=1e-9, max=1e12)
+_SHARE = _Number(min=1e-6, max=1)
 
 
 @click.command()
