@@ -27,7 +27,7 @@ from agent.compare.estimate import (
 class _Number(click.FloatRange):
     """A number within bounds; click's own type lets NaN pass."""
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+    def convert(self, value: float, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Return the number, or end with what is wrong with it."""
         number = float(super().convert(value, param, ctx))
         if math.isnan(number):
