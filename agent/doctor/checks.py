@@ -5,6 +5,8 @@ from typing import Final
 
 from agent.doctor.check import Check, Outcome
 from agent.doctor.facts import Facts
+from agent.model.next_action import next_action
+from agent.model.probe import ProbeResult
 from agent.model.snapshot import Card
 from agent.model.vocabulary import PROBE_REASONS
 
@@ -79,14 +81,15 @@ def tensorflow(facts: Facts) -> Iterator[Check]:
         return
     result, versions = record.result, record.environment
     where = f"on GPU {record.gpu}" if record.gpu is not None else "on the CPU"
-    what = f"TensorFlow {versions.tensorflow or '?'}, CUDA {versions.cuda or 'none'}, cuDNN {versions.cudnn or 'none'}"
+    what = f"TensorFlow {versions.tensorflow}, CUDA {versions.cuda or 'none'}, cuDNN {versions.cudnn or 'none'}"
+    prefix = f"{what}: " if versions.tensorflow else ""
     if result.status == "ok":
-        yield Check("TensorFlow", "pass", f"{what}: a product came out right {where}")
+        yield Check("TensorFlow", "pass", f"{prefix}a product came out right {where}")
     elif result.status == "skipped":
-        yield Check("TensorFlow", "skip", f"not tried {where}: {_meaning(result.status, result.reason)}")
+        yield Check("TensorFlow", "skip", f"not tried {where}: {_meaning(result)}", next_action(record))
     else:
-        found = f"{what} {where}: {result.status} {result.reason} {result.detail}".strip()
-        yield Check("TensorFlow", "fail", found, _meaning(result.status, result.reason))
+        detail = f": {result.detail}" if result.detail else ""
+        yield Check("TensorFlow", "fail", f"{prefix}{where}: {_meaning(result)}{detail}", next_action(record))
 
 
 def shared_memory(facts: Facts) -> Iterator[Check]:
@@ -107,13 +110,15 @@ def container(facts: Facts) -> Iterator[Check]:
     if not facts.contained:
         yield Check("container", "pass", "not in a container")
         return
-    set_ = ", ".join(f"{name}={value}" for name, value in sorted(facts.injected.items())) or "nothing for CUDA"
+    found = "in a container"
+    if facts.injected:
+        found += " with " + ", ".join(f"{name}={value}" for name, value in sorted(facts.injected.items()))
     capabilities = facts.injected.get("NVIDIA_DRIVER_CAPABILITIES", "all")
     if facts.pci_bus_ids and capabilities != "all" and not {"compute", "utility"} <= set(capabilities.split(",")):
         action = "set NVIDIA_DRIVER_CAPABILITIES=compute,utility"
-        yield Check("container", "fail", f"in a container with {set_}", action)
+        yield Check("container", "fail", found, action)
     else:
-        yield Check("container", "pass", f"in a container with {set_}")
+        yield Check("container", "pass", found)
 
 
 def process_ids(facts: Facts) -> Iterator[Check]:
@@ -180,9 +185,10 @@ def examine(facts: Facts) -> tuple[Check, ...]:
     return tuple(check for examine_ in CHECKS for check in examine_(facts))
 
 
-def _meaning(status: str, reason: str) -> str:
-    meanings = PROBE_REASONS[status]  # type: ignore[index]  # statuses come from the closed list
-    return meanings.get(reason.partition(":")[0], reason)
+def _meaning(result: ProbeResult) -> str:
+    """Return what a reason means, and the reason itself with its value."""
+    meaning = PROBE_REASONS[result.status].get(result.reason.partition(":")[0], "")
+    return f"{meaning} ({result.reason})" if meaning else result.reason
 
 
 def _name(card: Card) -> str:

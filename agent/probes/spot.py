@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from agent.config.settings import DegradedSettings
+from agent.model.next_action import next_action, sentence
 from agent.model.probe import ProbeRecord
 from agent.model.reference import Reference, series_of
 from agent.model.vocabulary import CardState
@@ -47,11 +48,10 @@ def judge_spot(
     """
     result = record.result
     if result.reason == "gpu_lost":
-        return Spot("lost", "gpu_lost", "Take the node out of service; reset the card or reboot.")
-    if result.status == "wrong_answer":
-        return Spot("faulty", result.reason, "Take the card out of service and replace it: it computes wrong results.")
+        return Spot("lost", "gpu_lost", sentence(next_action(record)))
     if result.status != "ok":
-        return Spot("unknown", result.reason, _what_to_do(result.reason))
+        state: CardState = "faulty" if result.status == "wrong_answer" else "unknown"
+        return Spot(state, result.reason, sentence(next_action(record)))
     if is_comparable(record):
         return _compare(record, model, references, peers, limits)
     shares = record.attribution.throttle_share if record.attribution else {}
@@ -96,9 +96,3 @@ def _against(value: float, usual: float, drop: float, what: str) -> Spot:
             "degraded", what, "Run `heatsoak probe matmul` again, then compare with the card's neighbours.", deviation
         )
     return Spot("ok", what, "", deviation)
-
-
-def _what_to_do(reason: str) -> str:
-    if reason in ("foreign_process", "busy", "memory_in_use", "allocated"):
-        return "Run it again when the card is idle."
-    return "Run `heatsoak doctor` and see the log."

@@ -3,6 +3,7 @@
 from typing import Final
 
 from agent.config.settings import VerdictSettings
+from agent.model.next_action import next_action, sentence
 from agent.verdicts.rules.probe_failing import failing, reason_of
 from agent.verdicts.view import Conclusion, NodeRule, NodeView
 
@@ -45,7 +46,7 @@ def judge(view: NodeView, _thresholds: VerdictSettings) -> Conclusion | None:
         state="probe_environment_broken",
         cause=reason_of(latest),
         summary=f"Probes cannot run on this node: {latest.result.detail or latest.result.reason}.",
-        next_action="Run heatsoak doctor: it names the library, driver or interpreter that does not fit.",
+        next_action=f"{sentence(next_action(latest))} `heatsoak doctor` looks further.",
         evidence={"devices_failing": float(len(broken)), "devices_probed": float(len(probed))},
     )
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from agent.config.settings import VerdictSettings
+from agent.model.next_action import next_action, sentence
 from agent.model.probe import ProbeRecord
 from agent.verdicts.view import CardRule, CardView, Conclusion
 
@@ -53,7 +54,7 @@ def judge(view: CardView, _thresholds: VerdictSettings) -> Conclusion | None:
         state="unknown",
         cause=reason_of(newest),
         summary=f"Probes of this card fail: {newest.result.detail or newest.result.reason}.",
-        next_action="Run heatsoak doctor, then heatsoak probe on this card, and read what it prints.",
+        next_action=f"{sentence(next_action(newest))} `heatsoak probe matmul` tries it again.",
         evidence={"failures": float(len(failures(view.probes)))},
     )
 

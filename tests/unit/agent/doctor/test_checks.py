@@ -51,6 +51,10 @@ def _probe(**result: Any) -> ProbeRecord:
     )
 
 
+def _on_cpu(**result: Any) -> ProbeRecord:
+    return ProbeRecord(0.0, None, "cpu", ProbeResult("matmul", **result))
+
+
 def test_a_well_machine_passes_every_check() -> None:
     """Nothing to warn of, nothing to do."""
     checks = examine(_WELL)
@@ -131,3 +135,26 @@ def test_tensorflow_passes_only_with_a_right_product(result: dict[str, Any], out
     """What was skipped is no success, and a missing library is named."""
     check = _found("TensorFlow", probe=_probe(**result))
     assert (check.outcome, wanted in check.found) == (outcome, True), check
+
+
+@pytest.mark.parametrize(
+    ("probe", "found", "action"),
+    [
+        (_probe(status="error", reason="not_a_gpu_build"), "built without CUDA", "'tensorflow[and-cuda]'"),
+        (_probe(status="error", reason="tensorflow_missing"), "has no TensorFlow", "'heatsoak[gpu]'"),
+        (_on_cpu(status="error", reason="tensorflow_missing"), "has no TensorFlow", "'heatsoak[cpu]'"),
+    ],
+)
+def test_a_tensorflow_that_cannot_be_used_is_told_how_to_be_cured(probe: ProbeRecord, found: str, action: str) -> None:
+    """The fault in one line, the cure in the next."""
+    check = _found("TensorFlow", probe=probe)
+    assert found in check.found
+    assert action in check.next_action
+    assert found not in check.next_action
+
+
+def test_a_container_that_got_nothing_for_cuda_says_only_that_it_is_one() -> None:
+    """What was set is listed; nothing set is no news."""
+    assert _found("container", contained=True).found == "in a container"
+    given = _found("container", contained=True, injected={"NVIDIA_VISIBLE_DEVICES": "all"})
+    assert given.found == "in a container with NVIDIA_VISIBLE_DEVICES=all"

@@ -29,6 +29,7 @@ def test_what_fails_on_every_card_is_the_environment() -> None:
 
     assert conclusion is not None
     assert (conclusion.state, conclusion.cause) == ("probe_environment_broken", "cuda_init_failed")
+    assert conclusion.next_action.startswith("Reload the driver's modules")
 
 
 def test_a_missing_library_is_certain_after_one_run_on_one_card() -> None:
@@ -46,6 +47,7 @@ def test_on_the_cpu_too_a_missing_tensorflow_is_the_environment() -> None:
 
     assert conclusion is not None
     assert (conclusion.state, conclusion.cause) == ("probe_environment_broken", "tensorflow_missing")
+    assert "`pip install 'heatsoak[cpu]'`" in conclusion.next_action
 
 
 def skipped() -> ProbeRecord:
