@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from agent.errors import EXIT_BAD_CARD, EXIT_OK, EXIT_UNKNOWN_CARD
+from agent.model.next_action import next_action
 from agent.model.probe import DeviceKind, ProbeRecord, ProbeRequest
 from agent.model.snapshot import Card
 from agent.model.vocabulary import PROBE_REASONS
@@ -29,33 +30,6 @@ _REQUESTS: Final[MappingProxyType[DeviceKind, tuple[ProbeRequest, ...]]] = Mappi
         ),
     }
 )
-NEXT_ACTIONS: Final = MappingProxyType(
-    {
-        "tensorflow_missing": "pip install 'heatsoak[gpu]', or name an interpreter with TensorFlow in probe.python",
-        "not_a_gpu_build": "install a TensorFlow with CUDA: pip install 'tensorflow[and-cuda]'",
-        "missing_library": "add its folder to LD_LIBRARY_PATH, or install it: pip install 'tensorflow[and-cuda]'",
-        "driver_too_old": "upgrade the driver, or install a TensorFlow built with an older CUDA",
-        "compute_capability": "install a TensorFlow whose build knows this card",
-        "no_gpu": "see CUDA_VISIBLE_DEVICES and which cards the container was given; heatsoak doctor looks further",
-        "cuda_init_failed": "heatsoak doctor; reload the driver, or reboot, where it was just upgraded",
-        "ran_on_cpu": "heatsoak doctor names what TensorFlow misses",
-        "wrong_device": "check CUDA_DEVICE_ORDER and what remaps cards in this container",
-        "interpreter_missing": "correct probe.python (HEATSOAK_PROBE_PYTHON)",
-        "oom": "end what holds the card's memory, and try again",
-        "oom_killed": "give the host or the container more memory",
-        "host_memory": "give the host or the container more memory, or lower probe.host_memory_mib",
-        "foreign_process": "wait until the card is free, or add --force",
-        "memory_in_use": "wait until the card is free, or add --force",
-        "busy": "wait until the card is free, or add --force",
-        "mig_mode": "MIG slices are not benchmarked: nvidia-smi -i GPU -mig 0",
-        "compute_mode": "nvidia-smi -i GPU -c DEFAULT",
-        "exact_mismatch": "take the card out of service: it computes wrong",
-        "bound_exceeded": "take the card out of service: it computes wrong",
-        "not_finite": "take the card out of service: it computes wrong",
-    }
-)
-"""What to do about a reason; heatsoak doctor for all others."""
-ELSE_ACTION: Final = "heatsoak doctor"
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -102,7 +76,7 @@ def answer_of(records: Sequence[ProbeRecord], name: str = "") -> Answer:
     meaning = PROBE_REASONS[bad.result.status].get(reason, "")
     found = f"{bad.result.reason}: {bad.result.detail or meaning}"
     wrong = bad.result.status == "wrong_answer" or reason == "gpu_lost"
-    return Answer(device, uses=False, wrong=wrong, found=found, next_action=NEXT_ACTIONS.get(reason, ELSE_ACTION))
+    return Answer(device, uses=False, wrong=wrong, found=found, next_action=next_action(bad))
 
 
 def exit_code(answers: Sequence[Answer]) -> int:
