@@ -1,6 +1,7 @@
 """A comparison as pictures, drawn by matplotlib, which the extra ``report`` brings."""
 
 import io
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -9,9 +10,11 @@ from typing import Any, Final
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure as Drawing
 
 from agent.compare.model import Comparison, Figure, Picture, Ranking
+from agent.model.text import clean_label
 
 _COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f")
 _LINES: Final = {"bf16": "-", "fp16": "--", "tf32": "-.", "fp32": ":"}
@@ -19,6 +22,9 @@ _DTYPES: Final = ("bf16", "fp16", "tf32", "fp32")
 _INK: Final = "#010203"
 """Stands for the colour of the text around a picture."""
 _SIZE_INCHES: Final = (5.4, 4.2)
+_USUAL_ROWS, _ROW_INCHES = 6, 0.2
+"""A picture whose legend has more rows is that much higher for each, so that its axes keep their size."""
+_LONGEST_LABEL: Final = 60
 _IMAGENET_SIZE: Final = 224
 _STYLE: Final[dict[Any, Any]] = {
     "text.parse_math": False,
@@ -74,7 +80,10 @@ def _picture(name: str, title: str, draw: Callable[[Axes], None]) -> Picture:
     axes.grid(alpha=0.25)
     handles, told = axes.get_legend_handles_labels()
     if told:
-        drawing.legend(handles, told, loc="outside lower left", ncols=1 + (max(map(len, told)) < 30), fontsize="small")
+        columns = 1 + (max(map(len, told)) < 30)
+        further = max(0, math.ceil(len(told) / columns) - _USUAL_ROWS)
+        drawing.set_size_inches(_SIZE_INCHES[0], _SIZE_INCHES[1] + further * _ROW_INCHES)
+        drawing.legend(handles, told, loc="outside lower left", ncols=columns, fontsize="small")
     stream = io.StringIO()
     with mpl.rc_context({"svg.hashsalt": name}):
         drawing.savefig(stream, format="svg", transparent=True, metadata={"Date": None})
@@ -121,7 +130,7 @@ def _over_batch(axes: Axes, figures: Sequence[Figure], value: Callable[[Figure],
         seen = [(one.batch, number) for one in line if (number := value(one)) is not None]
         axes.plot(
             [batch for batch, _ in seen], [number for _, number in seen], marker="o", markersize=4,
-            linestyle=_LINES.get(dtype, "-"), color=colours[label], label=_plain(f"{label}, {dtype} {line[0].mode}"),
+            linestyle=_LINES.get(dtype, "-"), color=colours[label], label=f"{_plain(label)}, {dtype} {line[0].mode}",
         )  # fmt: skip
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter(lambda batch, _: f"{batch:g}")
@@ -149,7 +158,8 @@ def _bars(axes: Axes, figures: Sequence[Figure]) -> None:
         bars = axes.bar(
             [at for at, _ in measured], [value for _, value in measured], width, color=colour, label=_plain(label)
         )
-        axes.bar_label(bars, fmt="{:,.4g}", fontsize="small")
+        if len(colours) <= len(_COLOURS):
+            axes.bar_label(bars, fmt="{:,.4g}", fontsize="small")
     axes.set_xticks(range(len(dtypes)), dtypes)
     axes.set_ylabel("images/s")
 
@@ -169,7 +179,7 @@ def _scaling(axes: Axes, compared: Comparison) -> None:
         label, network, dtype, mode, batch = step
         axes.plot(
             counts, speed_ups, marker="osD^v"[place % 5], color=colours[label],
-            label=_plain(f"{label}, {network} {dtype} {mode}, batch {batch}"),
+            label=f"{_plain(label)}, {network} {dtype} {mode}, batch {batch}",
         )  # fmt: skip
     axes.set_xticks(range(1, most + 1))
     axes.set_xlabel("cards")
@@ -178,16 +188,21 @@ def _scaling(axes: Axes, compared: Comparison) -> None:
 
 def _prices(axes: Axes, ranking: Ranking) -> None:
     rows = ranking.rows[::-1]
-    bars = axes.barh([_plain(row.label) for row in rows], [row.value for row in rows], color=_COLOURS[0], height=0.6)
+    names, values = [_plain(row.label) for row in rows], [row.value for row in rows]
+    bars = axes.barh(range(len(rows)), values, color=_COLOURS[0], height=0.6, tick_label=names)
     axes.bar_label(bars, fmt="{:,.1f}", padding=3, fontsize="small")
     axes.margins(x=0.12)
     axes.set_xlabel(_plain(ranking.unit))
 
 
 def _plain(text: str) -> str:
-    """Return a label as matplotlib shows it: one that begins with an underscore it would hide."""
-    return f"\u200b{text}" if text.startswith("_") else text
+    """Return a label as matplotlib shows it: not too long, and one that begins with an underscore it would hide."""
+    shown = clean_label(text, _LONGEST_LABEL)
+    return f"\u200b{shown}" if shown.startswith("_") else shown
 
 
 def _colours(labels: Iterable[str]) -> dict[str, str]:
-    return {label: _COLOURS[place % len(_COLOURS)] for place, label in enumerate(dict.fromkeys(labels))}
+    """Return a colour for each label; more than we have of our own come from a palette of twenty."""
+    names = list(dict.fromkeys(labels))
+    palette = _COLOURS if len(names) <= len(_COLOURS) else [to_hex(mpl.colormaps["tab20"](at)) for at in range(20)]
+    return {label: palette[place % len(palette)] for place, label in enumerate(names)}

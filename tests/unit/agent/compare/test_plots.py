@@ -1,5 +1,6 @@
 """Pictures: which are drawn, that they are well-formed, and that they take the page's colours."""
 
+import re
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -82,3 +83,20 @@ def test_a_curve_is_of_the_mode_with_most_batches() -> None:
     steps = (Step("graph", curve(1000.0)), Step("xla", curve(3000.0, (128,), mode="xla")))
     (picture, *_) = pictures(compare([bench_result(*steps)]))
     assert "made up A, bf16 graph" in picture.svg
+
+
+def test_twenty_results_with_long_labels_leave_room_for_the_curves() -> None:
+    """The picture grows with its legend, and labels that begin alike keep bars of their own."""
+    results = [bench_result(label=f"{'long ' * 20}{at}") for at in range(20)]
+    prices = PriceList(currency="EUR", card=(PricedCard(name="Made-Up 9000", price=100.0),))
+
+    found = {one.name: one for one in pictures(compare(results, prices))}
+
+    few = next(one for one in pictures(compare(results[:1])) if one.name == "throughput-resnet50")
+    assert _height(found["throughput-resnet50"]) > 2 * _height(few)
+    assert len(set(re.findall("fill: (#[0-9a-f]{6})", found["precision-resnet50"].svg))) >= 20
+    assert found["price"].svg.count(">222,222.2<") == 20
+
+
+def _height(picture: Picture) -> float:
+    return float(ET.fromstring(picture.svg).attrib["viewBox"].split()[3])
