@@ -297,6 +297,7 @@ def _main() -> int:
         error.show()
         return error.exit_code
     except click.Abort:
+        click.echo("heatsoak: interrupted", err=True)
         return 130
     except HeatsoakError as error:
         for line in str(error).splitlines():

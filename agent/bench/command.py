@@ -1,14 +1,12 @@
 """``heatsoak bench``: figures of one machine that can be compared with those of another."""
 
 import contextlib
-import signal
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
-from typing import Final, Literal, TypeVar
+from typing import Final, Literal
 
 import click
 import msgspec
@@ -26,6 +24,7 @@ from agent.bench.summary import show
 from agent.clock import SystemClock
 from agent.config.settings import Settings
 from agent.errors import EXIT_BAD_CARD, EXIT_OK, EXIT_UNKNOWN_CARD, ConfigError
+from agent.interrupt import interruptible, signals_noted, watched
 from agent.invocation import Invocation
 from agent.model.plain import plain
 from agent.model.probe import DeviceKind, ProbeRecord
@@ -39,10 +38,8 @@ from agent.size import size_bytes
 DEFAULT_FILE: Final = Path("heatsoak-bench.json")
 READY_S: Final = 10.0
 """How long to wait for the driver and for cards to be seen at rest."""
-LOOK_S: Final = 0.2
 
 Format = Literal["table", "json", "tf_cnn"]
-_Work = TypeVar("_Work")
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
@@ -189,9 +186,9 @@ def _carry_out(result: BenchResult, steps: tuple[PlannedStep, ...], lab: Lab, or
     ahead = pending(result, steps)
     reporter = Reporter(ahead, len(steps) - len(ahead), Console(stderr=True), SystemClock())
     try:
-        with reporter.shown(), _signals() as noted:
+        with reporter.shown(), signals_noted() as noted:
             work = lambda: run_plan(result, steps, lab, order.path, reporter.step, reporter.event)  # noqa: E731
-            result = _watched(work, noted, lab.stop)
+            result = watched(work, noted, lab.stop)
             reporter.finish()
     except StoppedError as stopped:
         click.echo(f"heatsoak: {'interrupted in ' if noted else ''}{stopped}", err=True)
@@ -204,32 +201,6 @@ def _carry_out(result: BenchResult, steps: tuple[PlannedStep, ...], lab: Lab, or
     return _code_of_all(result), result
 
 
-def _watched(work: Callable[[], _Work], noted: list[int], stop: Callable[[], None]) -> _Work:
-    """Do ``work`` in a thread and return what it does; a signal stops it."""
-    with ThreadPoolExecutor(max_workers=1) as pool:
-        future = pool.submit(work)
-        while not future.done():
-            wait([future], timeout=LOOK_S)
-            if noted:
-                stop()
-        return future.result()
-
-
-@contextlib.contextmanager
-def _signals() -> Iterator[list[int]]:
-    """Note SIGINT and SIGTERM while the body runs, instead of dying of them."""
-    noted: list[int] = []
-    handlers = {
-        number: signal.signal(number, lambda number, _frame: noted.append(number))
-        for number in (signal.SIGINT, signal.SIGTERM)
-    }
-    try:
-        yield noted
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-
-
 def _smoke(invocation: Invocation, settings: Settings, order: Order) -> int:
     if order.output is not None and order.output.exists():
         raise ConfigError([f"{order.output}: is there already; name another file with -o"])
@@ -240,12 +211,8 @@ def _smoke(invocation: Invocation, settings: Settings, order: Order) -> int:
             return EXIT_UNKNOWN_CARD
         at_once = side_by_side(settings.probe, max(1, len(cards)))
         setup = Setup(memory_limit_bytes=order.memory_limit_bytes)
-        with _signals() as noted:
-            ask = lambda: smoke.ask(session, cards, at_once, force=order.force, setup=setup)  # noqa: E731
-            records = _watched(ask, noted, session.interrupt)
-        if noted:
-            click.echo("heatsoak: interrupted", err=True)
-            return 128 + noted[0]
+        ask = lambda: smoke.ask(session, cards, at_once, force=order.force, setup=setup)  # noqa: E731
+        records = interruptible(ask, session.interrupt)
         result = _begun(invocation, settings, session, cards, order, None)
     names = [card.identity.name for card in cards] or [""]
     answers = [smoke.answer_of(own, name) for own, name in zip(records, names, strict=True)]

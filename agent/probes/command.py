@@ -18,12 +18,15 @@ from agent.config.settings import Settings
 from agent.errors import EXIT_BAD_CARD, EXIT_OK, EXIT_UNKNOWN_CARD, ConfigError
 from agent.host.files import Tree
 from agent.host.pci import nvidia_bus_ids
+from agent.interrupt import interruptible
 from agent.invocation import Invocation
+from agent.model.next_action import next_action
 from agent.model.plain import plain
 from agent.model.probe import PROBE_KINDS, DeviceKind, ProbeName, ProbeRecord, ProbeRequest
 from agent.nvml.client import ReaderClient
 from agent.probes.quick import (
     WITHIN_S,
+    NodeJudgement,
     judge_nothing,
     judge_records,
     judgement_text,
@@ -98,7 +101,7 @@ def probe(
     """Run the probe NAME now, or judge the idle cards with --quick.
 
     A card that is not idle is left alone unless --force is given. Exit codes: 0 all went well; 10 a card is
-    degraded, faulty or lost; 11 something could not be measured or judged; 2 usage.
+    degraded, faulty or lost; 11 something could not be measured or judged; 2 usage; 130 and 143 interrupted.
 
     \f
     Raises:
@@ -113,7 +116,10 @@ def probe(
     logs.configure(msgspec.structs.replace(settings.log, level="error"), invocation.environ, sys.stderr)
     with _session(invocation, settings, kind) as session:
         if name is None:
-            code = _quick(invocation, settings, session, gpus, within_s=within_s, as_json=as_json)
+            work = lambda: _judgement(invocation, settings, session, gpus, within_s)  # noqa: E731
+            node = interruptible(work, session.interrupt)
+            click.echo(_as_json(node) if as_json else judgement_text(node))
+            code = node.exit_code
         else:
             options = _options(settings, name)
             request = ProbeRequest(name, dtype or "", size, batch, "xla" if xla else "graph", seconds, options)
@@ -135,20 +141,46 @@ def _refuse_unheeded(context: click.Context, name: ProbeName | None, kind: Devic
 def _measure(
     session: ProbeSession, request: ProbeRequest, kind: DeviceKind, gpus: tuple[str, ...], *, force: bool, as_json: bool
 ) -> int:
-    """Run one request on each device, one after the other."""
-    uuids: list[str | None] = [None] if kind == "cpu" else [*_named(session, gpus)]
-    progress = Progress()
+    """Run one request on each device, one after the other, and print what came; a signal ends it after that."""
     records: list[ProbeRecord] = []
-    for uuid in uuids:
-        title = uuid or "cpu"
-        progress.say(f"{title}: starting")
-        records += session.run((request,), uuid, on_event=progress.of(title, (request,)), force=force)
-    progress.clear()
-    if as_json:
-        click.echo(msgspec.json.encode({"records": records}, enc_hook=plain).decode())
-    else:
-        click.echo(table(("device", "probe", "value", "spread", ""), [record_row(record) for record in records]))
+    try:
+        interruptible(lambda: _run_each(session, request, kind, gpus, records, force=force), session.interrupt)
+    finally:
+        done = [record for record in records if record.result.reason != "shutting_down"]
+        if done:
+            click.echo(_as_json({"records": done}) if as_json else _told(done))
     return exit_code_of(records)
+
+
+def _run_each(
+    session: ProbeSession,
+    request: ProbeRequest,
+    kind: DeviceKind,
+    gpus: tuple[str, ...],
+    records: list[ProbeRecord],
+    *,
+    force: bool,
+) -> None:
+    """Add the records of each device to ``records``, as they come."""
+    progress = Progress()
+    try:
+        for uuid in [None] if kind == "cpu" else _named(session, gpus):
+            title = uuid or "cpu"
+            progress.say(f"{title}: starting")
+            records += session.run((request,), uuid, on_event=progress.of(title, (request,)), force=force)
+    finally:
+        progress.clear()
+
+
+def _told(records: list[ProbeRecord]) -> str:
+    """Return records for people, and what to do about those without a value."""
+    lines = [table(("device", "probe", "value", "spread", ""), [record_row(record) for record in records])]
+    lines += dict.fromkeys(f"-> {action}" for action in map(next_action, records) if action)
+    return "\n".join(lines)
+
+
+def _as_json(value: object) -> str:
+    return msgspec.json.encode(value, enc_hook=plain).decode()
 
 
 def exit_code_of(records: list[ProbeRecord]) -> int:
@@ -166,30 +198,19 @@ def _named(session: ProbeSession, gpus: tuple[str, ...]) -> list[str]:
     return [card.identity.uuid for card in cards]
 
 
-def _quick(
-    invocation: Invocation,
-    settings: Settings,
-    session: ProbeSession,
-    gpus: tuple[str, ...],
-    *,
-    within_s: float,
-    as_json: bool,
-) -> int:
+def _judgement(
+    invocation: Invocation, settings: Settings, session: ProbeSession, gpus: tuple[str, ...], within_s: float
+) -> NodeJudgement:
     """Judge the cards that are idle, all at once as far as the host allows."""
     clock = SystemClock()
     until_s = clock.monotonic_s() + within_s
     cards = session.choose(gpus, READY_S)
-    if cards:
-        at_once = side_by_side(settings.probe, len(cards))
-        records = measure_cards(session, cards, clock, until_s, at_once)
-        references = known_references(invocation.state_directory(settings))
-        expected = -1 if gpus else settings.node.expected_gpus
-        node = judge_records(cards, records, references, settings.verdicts.degraded, expected)
-    else:
-        bus_ids = nvidia_bus_ids(Tree(settings.host.sys_root))
-        node = judge_nothing(bus_ids, session.nvml.error)
-    click.echo(msgspec.json.encode(node, enc_hook=plain).decode() if as_json else judgement_text(node))
-    return node.exit_code
+    if not cards:
+        return judge_nothing(nvidia_bus_ids(Tree(settings.host.sys_root)), session.nvml.error)
+    records = measure_cards(session, cards, clock, until_s, side_by_side(settings.probe, len(cards)))
+    references = known_references(invocation.state_directory(settings))
+    expected = -1 if gpus else settings.node.expected_gpus
+    return judge_records(cards, records, references, settings.verdicts.degraded, expected)
 
 
 def _fit(request: ProbeRequest, kind: DeviceKind) -> ProbeRequest:

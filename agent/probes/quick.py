@@ -72,11 +72,7 @@ def measure_cards(
         return session.run(REQUESTS, uuid, on_event=progress.of(title, REQUESTS), deadline_s=left_s)[0]
 
     with ThreadPoolExecutor(max_workers=max(1, at_once)) as pool:
-        try:
-            records = list(pool.map(measure, cards))
-        except KeyboardInterrupt:
-            session.interrupt()
-            raise
+        records = list(pool.map(measure, cards))
     progress.clear()
     return {record.uuid: record for record in records}
 

@@ -74,7 +74,8 @@ class ProbeSession:
                 break
             if not self.nvml.up and self.nvml.error not in ("", STARTING):
                 break
-            self._clock.wait(self._stopping, TICK_S)
+            if self._clock.wait(self._stopping, TICK_S):
+                break
         return self._cards.all()
 
     def choose(self, gpus: Collection[str], timeout_s: float) -> tuple[Card, ...]:

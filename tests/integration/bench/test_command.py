@@ -206,7 +206,7 @@ def test_smoke_says_no_in_every_form(environ: Environ, stub: StubInterpreter, fo
     done = bench("--smoke", "--format", form, environ=environ)
     assert done.returncode == 11, done.stderr
     assert "gpu 1 NVIDIA H200: no: tensorflow_missing" in done.stderr
-    assert "-> pip install" in done.stderr
+    assert "-> install TensorFlow: `pip install" in done.stderr
     assert (json.loads(done.stdout)["extent"] if form == "json" else done.stdout) == ("smoke" if form == "json" else "")
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.fakenvml import fake_env, write_scenario
+from tests.support.stub_interpreter import StubInterpreter
 
 ROOT = Path(__file__).parents[3]
 
@@ -47,6 +49,7 @@ def test_named_probe_leaves_a_busy_card_alone(environment: dict[str, str]) -> No
     done = probe("matmul", "--gpu", "0", environment=environment)
     assert done.returncode == 11, done.stderr
     assert "skipped:" in done.stdout
+    assert "\n-> run it again when the card is idle" in done.stdout
 
 
 def test_unknown_card_is_a_usage_error(environment: dict[str, str]) -> None:
@@ -54,6 +57,26 @@ def test_unknown_card_is_a_usage_error(environment: dict[str, str]) -> None:
     done = probe("matmul", "--gpu", "7", environment=environment)
     assert done.returncode == 2
     assert "0 (GPU-" in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [("matmul",), ("--quick", "--within", "60")])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_it_with_a_word(
+    tmp_path: Path, arguments: tuple[str, ...], number: signal.Signals, code: int
+) -> None:
+    """Long before the child's deadline, and with nothing on standard output that reads like a result."""
+    stub = StubInterpreter(tmp_path, "long")
+    environ = {**fake_env("h200"), **stub.settings(), "HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
+    command = [sys.executable, str(ROOT / "heatsoak.py"), "probe", *arguments]
+    running = subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        time.sleep(3.0)
+        running.send_signal(number)
+        told, said = running.communicate(timeout=15)
+    finally:
+        running.kill()
+        running.wait()
+    assert (running.returncode, told, said) == (code, "", "heatsoak: interrupted\n")
 
 
 @pytest.mark.tensorflow
