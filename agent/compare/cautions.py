@@ -5,9 +5,10 @@ from typing import Final
 
 import msgspec
 
+from agent.bench.marks import marks
 from agent.bench.model import CardFacts, Machine
 from agent.compare.model import Caution
-from agent.compare.subjects import Subject, marks
+from agent.compare.subjects import Subject
 from agent.model.text import clean_label
 
 UNKNOWN: Final = "unknown"

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from agent.bench.analysis import Headline, headlines, scaling
+from agent.bench.marks import marks
 from agent.bench.model import BenchResult
 from agent.bench.points import points
 from agent.compare.cautions import cautions
@@ -11,7 +12,7 @@ from agent.compare.model import Compared, Comparison, Difference, Figure, Headli
 from agent.compare.prices import PriceList, plain_name
 from agent.compare.published import Table, standings
 from agent.compare.ranking import notes, rankings
-from agent.compare.subjects import Subject, labels, marks, subjects
+from agent.compare.subjects import Subject, labels, subjects
 
 Named = tuple[str, BenchResult]
 """A result under its label."""

@@ -12,10 +12,11 @@ from typing import Final
 import msgspec
 
 from agent.bench.analysis import images_per_second_per_watt
+from agent.bench.marks import marks
 from agent.bench.points import Point
 from agent.compare.model import Basis, Ranked, Ranking
 from agent.compare.prices import PriceList
-from agent.compare.subjects import Configuration, Subject, marks
+from agent.compare.subjects import Configuration, Subject
 
 PRICE_STEP: Final = 10_000
 """The sum of money that throughput per price is told for."""

@@ -1,19 +1,13 @@
 """What is compared: every card of every result, under a label of its own, with its measurements."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from agent.bench.analysis import Setting, curves
 from agent.bench.model import BenchResult, CardFacts
 from agent.bench.points import Point, points
-from agent.model.probe import ProbeRecord
 from agent.model.text import clean_label
-from agent.probes.attribution import MOST_SLOWED_SHARE, SLOWING_REASONS
-
-MOST_SPREAD: Final = 0.05
-"""Repeats of one measurement whose median absolute deviation is a larger share of their median are unsteady."""
 
 
 class Configuration(msgspec.Struct, frozen=True, order=True):
@@ -63,23 +57,6 @@ def labels(results: Sequence[BenchResult]) -> tuple[str, ...]:
             label = f"{plain} ({number})"
         found.append(label)
     return tuple(found)
-
-
-def marks(record: ProbeRecord) -> tuple[str, ...]:
-    """Return what disturbed a measurement: another process, heat, the power supply, or whatever made it unsteady."""
-    return tuple(_marks(record))
-
-
-def _marks(record: ProbeRecord) -> Iterator[str]:
-    seen, timing = record.attribution, record.result.timing
-    if seen is not None and seen.contended:
-        yield "contended"
-    for reason in SLOWING_REASONS:
-        share = seen.throttle_share.get(reason, 0.0) if seen is not None else 0.0
-        if share > MOST_SLOWED_SHARE:
-            yield f"slowed by {reason} for {share:.0%}"
-    if timing is not None and timing.mad_s > MOST_SPREAD * timing.median_s:
-        yield f"unsteady, repeats ±{timing.mad_s / timing.median_s:.0%}"
 
 
 def _cards(result: BenchResult, label: str) -> Iterable[Subject]:

@@ -1,9 +1,7 @@
 """What is compared: labels, cards, and which of their measurements."""
 
-import msgspec
-
 from agent.bench.model import Step
-from agent.compare.subjects import labels, marks, subjects
+from agent.compare.subjects import labels, subjects
 from tests.support.results import bench_result, curve, facts, machine, training
 
 
@@ -46,15 +44,3 @@ def test_failed_limited_and_spread_steps_are_not_a_cards_own() -> None:
     (one,) = subjects([bench_result(Step("mixed", records), limited)])
 
     assert [at.batch for at, _ in one.best] == [8]
-
-
-def test_a_measurement_whose_repeats_spread_is_marked() -> None:
-    """What moves by a tenth from repeat to repeat decides no rank by a hundredth."""
-    record = training(1000.0)
-    timing = record.result.timing
-    assert timing is not None
-    spread = msgspec.structs.replace(timing, mad_s=0.1 * timing.median_s)
-    unsteady = msgspec.structs.replace(record, result=msgspec.structs.replace(record.result, timing=spread))
-
-    assert marks(record) == ()
-    assert marks(unsteady) == ("unsteady, repeats ±10%",)
