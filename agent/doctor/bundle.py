@@ -1,5 +1,6 @@
 """The support archive: what to attach to a question, with nothing in it that names a machine or a person."""
 
+import contextlib
 import io
 import re
 import tarfile
@@ -32,12 +33,23 @@ def redacted(text: str, names: Iterable[str]) -> str:
     return text
 
 
+def refuse_existing(path: Path) -> None:
+    """Refuse a file that is there: it may be the only one of what went wrong.
+
+    Raises:
+        BundleError: it is there already.
+    """
+    if path.exists():
+        raise BundleError(f"{path}: is there already; name another file")
+
+
 def write_bundle(path: Path, documents: Mapping[str, str], recording: bytes, names: Iterable[str]) -> None:
     """Write a compressed archive of redacted ``documents`` by name, and a recording that is masked already.
 
     Raises:
-        BundleError: the file cannot be written.
+        BundleError: the file is there already, or cannot be written; none is left then.
     """
+    refuse_existing(path)
     contents = {name: redacted(text, names).encode("utf-8", "replace") for name, text in documents.items()}
     try:
         with tarfile.open(path, "w:gz") as archive:
@@ -46,4 +58,6 @@ def write_bundle(path: Path, documents: Mapping[str, str], recording: bytes, nam
                 entry.size = len(content)
                 archive.addfile(entry, io.BytesIO(content))
     except OSError as error:
+        with contextlib.suppress(OSError):
+            path.unlink()
         raise BundleError(f"{path}: cannot be written: {error.strerror}; expected a place for a file") from error

@@ -13,7 +13,7 @@ from agent import logs
 from agent.clock import SystemClock
 from agent.config.sample import render
 from agent.config.settings import Settings
-from agent.doctor.bundle import write_bundle
+from agent.doctor.bundle import refuse_existing, write_bundle
 from agent.doctor.check import Check, worst
 from agent.doctor.checks import examine
 from agent.doctor.facts import Facts, gather
@@ -39,9 +39,12 @@ _COLOURS: Final = {"pass": "green", "warn": "yellow", "fail": "red", "skip": Non
 def doctor(invocation: Invocation, *, as_json: bool, no_probe: bool, bundle: Path | None) -> int:
     """Examine driver, cards, TensorFlow, container and limits; say what to do about each fault.
 
-    Exit codes: 0 nothing failed; 11 something failed, so that cards cannot be judged.
+    Exit codes: 0 nothing failed; 11 something failed, so that cards cannot be judged; 2 usage, or an archive that is
+    there already.
     """
     settings = invocation.settings()
+    if bundle:
+        refuse_existing(bundle)
     logs.configure(msgspec.structs.replace(settings.log, level="error"), invocation.environ, sys.stderr)
     with tempfile.TemporaryDirectory(prefix="heatsoak-doctor-") as name:
         recording = Path(name) / "cards.jsonl"

@@ -4,8 +4,11 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from agent.doctor.bundle import BundleError, redacted, write_bundle
+from agent.doctor.command import doctor
+from agent.invocation import Invocation
 
 _UUID = "GPU-0a1b2c3d-0000-4000-8000-0123456789ab"
 
@@ -35,3 +38,21 @@ def test_a_place_that_cannot_be_written_is_one_clear_line(tmp_path: Path) -> Non
     """The path and the system's reason."""
     with pytest.raises(BundleError, match="cannot be written: No such file"):
         write_bundle(tmp_path / "no" / "bundle.tgz", {}, b"", [])
+
+
+def test_an_archive_is_never_overwritten(tmp_path: Path) -> None:
+    """It may be the only one of what went wrong."""
+    path = tmp_path / "bundle.tgz"
+    path.write_bytes(b"the first")
+    with pytest.raises(BundleError, match="is there already; name another file"):
+        write_bundle(path, {}, b"", [])
+    assert path.read_bytes() == b"the first"
+
+
+def test_the_command_refuses_before_it_measures(tmp_path: Path) -> None:
+    """Nobody waits for an archive that cannot be had."""
+    path = tmp_path / "bundle.tgz"
+    path.touch()
+    invocation = Invocation(environ={}, uid=1000, state_dir=str(tmp_path))
+    result = CliRunner().invoke(doctor, ["--bundle", str(path)], obj=invocation)
+    assert isinstance(result.exception, BundleError)
