@@ -118,6 +118,8 @@ class PageView(msgspec.Struct, frozen=True):
     agent: tuple[Tile, ...]
     trouble: tuple[str, ...]
     version: str
+    recording: str
+    """Name of the recording that is played, empty where the cards are real."""
 
 
 def page_view(snapshot: Snapshot, rates: Mapping[SampleKey, float], *, version: str, fresh: bool) -> PageView:
@@ -142,6 +144,7 @@ def page_view(snapshot: Snapshot, rates: Mapping[SampleKey, float], *, version: 
         agent=tuple(_agent_tiles(snapshot)),
         trouble=tuple(_trouble(snapshot)),
         version=version,
+        recording=clean_label(snapshot.nvml.recording),
     )
 
 

@@ -86,6 +86,8 @@ class NvmlHealth(msgspec.Struct, frozen=True):
     """Seconds the current driver call has been without an answer, 0 while it answers."""
     dropped: Mapping[str, int] = MappingProxyType({})
     """Values dropped because they lay outside their row's range, by quantity key."""
+    recording: str = ""
+    """Name of the recording that is played in place of this machine's cards, else empty."""
 
 
 class LoopHealth(msgspec.Struct, frozen=True):

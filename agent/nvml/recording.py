@@ -3,6 +3,7 @@
 The format is described in docs/recording.md.
 """
 
+import contextlib
 import threading
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
@@ -88,20 +89,49 @@ def record(
 ) -> GpuReading:
     """Record the cards to ``path`` for ``duration_s`` seconds or until ``stop``; return the last reading.
 
+    Where that is cut short before a card answered, no file is left.
+
     Raises:
         RecordingError: the file cannot be written, or is there already.
     """
     try:
-        with path.open("xb") as stream:
-            client = ReaderClient(settings, clock, spawn, Recorder(stream, clock, mask=mask).tap)
-            try:
-                return _run(client, clock, stop, duration_s)
-            finally:
-                client.close(_TICK_S)
+        with path.open("xb") as stream, contextlib.ExitStack() as unless_done:
+            unless_done.callback(discard_without_card, path)
+            reading = _record(stream, settings, clock, stop, duration_s, mask=mask, spawn=spawn)
+            unless_done.pop_all()
+            return reading
     except FileExistsError as error:
         raise RecordingError(f"{path}: is there already; name another file") from error
     except OSError as error:
         raise RecordingError(f"{path}: cannot be written: {error.strerror}; expected a place for a file") from error
+
+
+def discard_without_card(path: Path) -> bool:
+    """Remove a recording that holds no card, so that it does not stand in the way of the next; return whether."""
+    try:
+        found = any(isinstance(entry.m, CardFound) for entry in read_recording(path))
+    except RecordingError:
+        found = False
+    if not found:
+        path.unlink(missing_ok=True)
+    return not found
+
+
+def _record(
+    stream: BinaryIO,
+    settings: NvmlSettings,
+    clock: Clock,
+    stop: threading.Event,
+    duration_s: float,
+    *,
+    mask: bool,
+    spawn: Callable[[], Child],
+) -> GpuReading:
+    client = ReaderClient(settings, clock, spawn, Recorder(stream, clock, mask=mask).tap)
+    try:
+        return _run(client, clock, stop, duration_s)
+    finally:
+        client.close(_TICK_S)
 
 
 def _run(client: ReaderClient, clock: Clock, stop: threading.Event, duration_s: float) -> GpuReading:
@@ -192,6 +222,7 @@ class ReplaySource:
                     driver=self._store.driver.driver,
                     nvml=self._store.driver.nvml,
                     dropped=dict(self._store.dropped),
+                    recording=self._path.name,
                 ),
                 health=self._health.collector(),
             )

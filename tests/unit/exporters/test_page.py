@@ -5,6 +5,7 @@ import hashlib
 import re
 from html.parser import HTMLParser
 
+import msgspec
 import pytest
 
 from exporters.page import StatusPage
@@ -110,3 +111,11 @@ def test_a_rack_of_cards_has_an_overview_in_their_order() -> None:
     html = page().render(snapshots.mixed_node()).decode()
     assert re.findall(r'href="#gpu-(\d)"', html) == list("01234567")
     assert "<nav" not in page().render(snapshots.idle_node()).decode()
+
+
+def test_a_recording_that_is_played_is_told() -> None:
+    """Nobody takes its cards for those of this machine."""
+    idle = snapshots.idle_node()
+    played = msgspec.structs.replace(idle, nvml=msgspec.structs.replace(idle.nvml, recording="bug.jsonl"))
+    assert "A recording is played: bug.jsonl." in page().render(played).decode()
+    assert "A recording is played" not in page().render(idle).decode()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.config.settings import NvmlSettings
-from agent.nvml.recording import Recorder, RecordingError, ReplaySource, record
+from agent.nvml.recording import Recorder, RecordingError, ReplaySource, discard_without_card, record
 from tests.support.clock import FakeClock
 from tests.support.fakereader import FakeDriver
 
@@ -148,3 +148,41 @@ def test_recorder_masks_lost_cards_too(tmp_path: Path) -> None:
     with path.open("wb") as stream:
         Recorder(stream, FakeClock(), mask=True).tap(b'{"event":"card","card":0,"lost":"GPU_IS_LOST"}')
     assert "GPU-" not in path.read_text()
+
+
+class _ImpatientClock(FakeClock):
+    """A clock at which somebody presses Ctrl-C in the first second."""
+
+    def wait(self, event: threading.Event, timeout_s: float) -> bool:
+        """Do not wait to the end."""
+        raise KeyboardInterrupt(event, timeout_s)
+
+
+@pytest.mark.parametrize(("init_error", "kept"), [("DRIVER_NOT_LOADED", False), ("", True)])
+def test_what_is_cut_short_before_a_card_answered_leaves_no_file(
+    tmp_path: Path, init_error: str, *, kept: bool
+) -> None:
+    """The next try needs no other name."""
+    clock = _ImpatientClock()
+    driver = FakeDriver(clock)
+    driver.init_error = init_error
+    path = tmp_path / "cards.jsonl"
+    with pytest.raises(KeyboardInterrupt):
+        record(path, NvmlSettings(), clock, threading.Event(), 1000, spawn=driver.spawn)
+    assert path.exists() == kept
+
+
+def test_a_recording_without_a_card_is_discarded_and_one_with_a_card_kept(tmp_path: Path) -> None:
+    """A last line that was cut off takes no card away."""
+    empty, cut = tmp_path / "empty.jsonl", recorded(tmp_path)
+    empty.write_text(HEADER + '{"t":0.1,"m":{"event":"failed","error":"DRIVER_NOT_LOADED"}}\n')
+    with cut.open("a") as stream:
+        stream.write('{"t":31')
+    assert (discard_without_card(empty), discard_without_card(cut)) == (True, False)
+    assert (empty.exists(), cut.exists()) == (False, True)
+
+
+def test_readings_of_a_recording_name_it(tmp_path: Path) -> None:
+    """Nobody takes them for those of this machine."""
+    path = recorded(tmp_path)
+    assert ReplaySource(path, FakeClock()).end_tick(0).nvml.recording == path.name
