@@ -39,7 +39,7 @@ _ADVICE: Final[Mapping[str, str]] = MappingProxyType(
         BAD_ANSWER: "the reader child's answers are not readable: are two versions of the agent installed?",
         CANNOT_START: "no process can be started: look at memory and process limits",
         STARTING: "the driver is being initialised",
-        PAUSED: "all cards are paused by an operator: heatsoak resume takes them up again",
+        PAUSED: "all cards are paused by an operator: `heatsoak resume` takes them up again",
         DISABLED: "nvml.enabled is false in the configuration",
     }
 )

@@ -37,7 +37,7 @@ ACTIONS: Final[Mapping[Cause, str]] = MappingProxyType(
         "thermal": "Check inlet temperature, fans, filters and how the card sits.",
         "pcie": "Reseat the card or its riser and look at lspci -vv for the link's state.",
         "host_contention": "Find what keeps the CPUs busy, and probe again.",
-        "unexplained": "Drain it, run heatsoak probe, compare with its neighbours; if it stays slow, replace it.",
+        "unexplained": "Drain it, run `heatsoak probe matmul`, compare with its neighbours; if it is slow, replace it.",
     }
 )
 

@@ -32,7 +32,7 @@ def _below(model: str, floor: Floor, best: float) -> Conclusion:
         cause=floor.basis,
         summary=f"{floor.probe} {floor.dtype} reaches {best / floor.value:.0%} of the least expected of a {model}.",
         next_action=(
-            "Check power limit, clocks and cooling; if they are right, run heatsoak probe again and replace it."
+            "Check power limit, clocks and cooling; if those are right, run `heatsoak probe matmul`, and replace it."
             if own
             else "None by itself: the floor comes from published figures, made by another method."
         ),

@@ -65,7 +65,7 @@ def _carried(one: Standing) -> Conclusion:
         state="degraded",
         cause=DISPUTED,
         summary=f"{_title(one)} was slow before driver, TensorFlow or method changed; nothing since proves it well.",
-        next_action="Compare it with its neighbours; if it is as it should be: heatsoak reference renew.",
+        next_action="Compare it with its neighbours; if it is as it should be: `heatsoak reference renew`.",
         evidence=evidence_of(last) if last else {},
     )
 

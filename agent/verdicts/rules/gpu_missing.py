@@ -26,7 +26,7 @@ def judge(view: NodeView, _thresholds: VerdictSettings) -> Conclusion | None:
         summary=f"{present} of {expected} cards are there; missing: {named}.",
         next_action=(
             "Reboot the node; check the card's power and seating if it stays away. "
-            "If the card was taken out: heatsoak inventory forget."
+            "If the card was taken out: `heatsoak inventory forget`."
         ),
         evidence={"expected_gpus": float(expected), "present_gpus": float(present)},
     )

@@ -18,7 +18,7 @@ def judge(view: NodeView, thresholds: VerdictSettings) -> Conclusion | None:  # 
         summary=f"{len(slow)} of {len(view.cards)} cards got slower at the same time.",
         next_action=(
             "Look for what changed on the host: power limits, clocks, cooling, driver, a busy CPU, the hypervisor. "
-            "If it is meant to stay so: heatsoak reference renew."
+            "If it is meant to stay so: `heatsoak reference renew`."
         ),
         evidence={"cards_slow": float(len(slow)), "cards": float(len(view.cards))},
     )

@@ -14,7 +14,7 @@ def judge(view: CardView, _thresholds: VerdictSettings) -> Conclusion | None:
         state="maintenance",
         cause="paused",
         summary="An operator has paused the card.",
-        next_action="Resume it (heatsoak resume) when the work on it is done.",
+        next_action="Resume it (`heatsoak resume`) when the work on it is done.",
     )
 
 

@@ -7,7 +7,10 @@ from agent.verdicts.standing import Standing, standings
 from agent.verdicts.view import CardRule, CardView, Conclusion
 
 NAME = "unjudged"
-_STALE_ACTION: Final = "Let it idle for a minute, or run heatsoak probe --quick between two jobs (docs: prolog)."
+_STALE_ACTION: Final = (
+    "Leave it idle until its next scheduled probe, or run `heatsoak probe --quick` between two jobs "
+    "(docs/deploy.md, Who holds a card)."
+)
 
 
 def judge(view: CardView, thresholds: VerdictSettings) -> Conclusion | None:
@@ -25,7 +28,7 @@ def judge(view: CardView, thresholds: VerdictSettings) -> Conclusion | None:
         return _unknown(
             "reference_disputed",
             f"{_titles(disputed)}: since driver, TensorFlow or method changed its figures do not fit what they were.",
-            "Compare it with its neighbours; if it is as it should be: heatsoak reference renew.",
+            "Compare it with its neighbours; if it is as it should be: `heatsoak reference renew`.",
         )
     if open_lines:
         return _unknown(

@@ -36,9 +36,9 @@ def judge(view: CardView, thresholds: VerdictSettings) -> Conclusion | None:
         cause="on_other_cards_too" if shared else newest.result.reason.partition(":")[0] or "unnamed",
         summary=f"{len(wrong)} of its probes computed a wrong answer ({newest.result.detail or newest.result.reason}).",
         next_action=(
-            "Suspect TensorFlow or the driver first: run heatsoak probe with another version of either."
+            "Suspect TensorFlow or the driver first: run `heatsoak probe matmul` with another version of either."
             if shared
-            else "Take the card out of service: it corrupts data silently. Have it replaced (see heatsoak probe)."
+            else "Take the card out of service: it corrupts data silently. Have it replaced (`heatsoak probe matmul`)."
         ),
         evidence={"wrong_answers": float(len(wrong)), "hours_since": (view.now_wall_s - newest.wall_s) / 3600.0},
         suspect=len(wrong) < ENOUGH,
