@@ -9,11 +9,19 @@ from rich.console import Console
 from rich.table import Table
 
 from agent.bench import analysis
+from agent.bench.marks import MEANING, marks_text
 from agent.bench.model import BenchResult, Machine
 from agent.bench.points import Point, points
+from agent.model.next_action import next_action
+from agent.model.probe import ProbeRecord, ProbeResult
 from agent.probes.show import table, value_text
 
+_GB: Final = 1e9
 _GIB: Final = float(1 << 30)
+_MARKS: Final = "marks"
+"""Head of the last column of a table whose figures may have been disturbed."""
+_FINDINGS: Final = ("oom", "unsupported")
+"""Reasons without a value that nobody need cure."""
 
 
 class Section(msgspec.Struct, frozen=True):
@@ -32,7 +40,9 @@ def show(result: BenchResult, console: Console) -> None:
         console.print(section.title, style="bold", markup=False, highlight=False, soft_wrap=True)
         head, rows = _without_empty_columns(section)
         if rows and console.is_terminal:
-            framed = Table(*head)
+            framed = Table()
+            for name in head:
+                framed.add_column(name, overflow="fold")
             for row in rows:
                 framed.add_row(*row)
             console.print(framed, markup=False)
@@ -64,6 +74,8 @@ def sections(result: BenchResult) -> Iterator[Section]:
         f"{result.label} ({result.extent}{'' if result.complete else ', not complete'})", notes=_where(result)
     )
     yield from (part for part in parts if part.rows or part.notes)
+    if any(part.head[-1:] == (_MARKS,) and any(row[-1] for row in part.rows) for part in parts):
+        yield Section("Marks", notes=(MEANING,))
 
 
 def _where(result: BenchResult) -> tuple[str, ...]:
@@ -81,7 +93,7 @@ def _where(result: BenchResult) -> tuple[str, ...]:
     ]
     host = [
         f"{machine.cpus} CPUs ({machine.cpu or 'model unknown'})",
-        f"{machine.memory_bytes / _GIB:.0f} GiB" if machine.memory_bytes else "",
+        f"{machine.memory_bytes / _GB:.0f} GB" if machine.memory_bytes else "",
         f"hypervisor {machine.hypervisor}" if machine.hypervisor else "",
         machine.container,
     ]
@@ -93,7 +105,7 @@ def _card_line(machine: Machine) -> str:
     if not machine.cards:
         return ""
     card = machine.cards[0]
-    memory = f"{card.memory_bytes / _GIB:.0f} GiB" if card.memory_bytes else ""
+    memory = f"{card.memory_bytes / _GB:.0f} GB" if card.memory_bytes else ""
     limit = f"{card.power_limit_watts:.0f} W" if card.power_limit_watts else ""
     parts = [f"{len(machine.cards)} x {card.name}", memory, limit, "MIG" if card.mig_enabled else ""]
     return ", ".join(filter(None, parts))
@@ -101,13 +113,17 @@ def _card_line(machine: Machine) -> str:
 
 def _operations(result: BenchResult) -> Section:
     rows = []
-    for step in result.steps:
-        for record in step.records:
-            answer = record.result
-            if answer.status == "ok" and answer.probe in ("matmul", "bandwidth", "pipeline"):
-                name = " ".join(filter(None, (answer.probe, answer.variant, answer.dtype)))
-                rows.append((name, answer.shape, value_text(answer)))
-    return Section("Operations", ("measured", "shape", "value"), tuple(rows))
+    for _, record in _records(result):
+        answer = record.result
+        if answer.status == "ok" and answer.probe in ("matmul", "bandwidth", "pipeline"):
+            name = " ".join(filter(None, (answer.probe, answer.variant, answer.dtype)))
+            rows.append((name, _shape(answer), value_text(answer), marks_text([record])))
+    return Section("Operations", ("measured", "shape", "value", _MARKS), tuple(rows))
+
+
+def _shape(answer: ProbeResult) -> str:
+    """Return what was worked on; arrays whose bandwidth is measured have items of four bytes."""
+    return f"{answer.shape} x 4 B" if answer.probe == "bandwidth" else answer.shape
 
 
 def _curves(result: BenchResult, measured: Sequence[Point]) -> Section:
@@ -120,16 +136,16 @@ def _curves(result: BenchResult, measured: Sequence[Point]) -> Section:
         rows.append(
             (
                 str(curve.setting), f"{best.images_per_second:,.1f}", str(best.batch), str(advice.knee.batch),
-                str(at.batch), str(curve.largest.batch), _number(at.peak_bytes, 1 / _GIB, " GiB"),
+                str(at.batch), str(curve.largest.batch), _number(at.peak_bytes, 1 / _GB, " GB"),
                 _number(analysis.images_per_second_per_gb(at)), _number(analysis.images_per_second_per_watt(at)),
-                _number(at.joules_per_image, 1.0, " J"),
+                _number(at.joules_per_image, 1.0, " J"), _marks_of(best, advice.knee, at),
             )
         )  # fmt: skip
         if advice.why not in ("the knee", "the knee; memory was not read"):
             notes.append(f"{curve.setting}: recommended batch {at.batch}: {advice.why}")
     head = (
-        "training", "img/s", "at batch", "knee", "recommended", "largest", "peak", "img/s/GB", "img/s/W",
-        "energy/image",
+        "training", "img/s", "at batch", "knee", "recommended", "largest measured", "peak", "img/s/GB", "img/s/W",
+        "energy/image", _MARKS,
     )  # fmt: skip
     if rows:
         notes.append(
@@ -140,11 +156,11 @@ def _curves(result: BenchResult, measured: Sequence[Point]) -> Section:
 
 def _further(measured: Sequence[Point]) -> Section:
     rows = [
-        (_name(point), f"{point.batch} x {point.accumulate}", f"{point.images_per_second:,.1f}")
+        (_name(point), f"{point.batch} x {point.accumulate}", f"{point.images_per_second:,.1f}", _marks_of(point))
         for point in measured
         if point.accumulate > 1
     ]
-    return Section("Accumulated gradients", ("training", "batch", "img/s"), tuple(rows))
+    return Section("Accumulated gradients", ("training", "batch", "img/s", _MARKS), tuple(rows))
 
 
 def _scaling(result: BenchResult, measured: Sequence[Point]) -> Section:
@@ -152,10 +168,11 @@ def _scaling(result: BenchResult, measured: Sequence[Point]) -> Section:
         (
             _name(spread.many), str(spread.many.batch), str(spread.many.replicas),
             f"{spread.many.images_per_second:,.1f}", f"{spread.speed_up:.2f}", f"{spread.efficiency:.3f}",
+            _marks_of(spread.many, *spread.alone),
         )
         for spread in analysis.scaling(measured)
     ]  # fmt: skip
-    head = ("training", "batch a card", "cards", "img/s", "speed-up", "efficiency")
+    head = ("training", "batch a card", "cards", "img/s", "speed-up", "efficiency", _MARKS)
     return Section("Scaling", head, tuple(rows), result.machine.topology if rows else ())
 
 
@@ -172,16 +189,16 @@ def _single_steps(measured: Sequence[Point]) -> Section:
         )
         name = f"{_name(point)} batch {point.batch}"
         steady = f"{1e3 * cold.steady_step_s:.2f} ms"
-        rows.append((name, f"{cold.first_step_s:.1f} s", steady, f"{cold.steps_lost:,.0f}", *jitter))
-    head = ("training", "first step", "steady step", "worth steps", "alone: median", "MAD", "p99/median")
+        rows.append((name, f"{cold.first_step_s:.1f} s", steady, f"{cold.steps_lost:,.0f}", *jitter, _marks_of(point)))
+    head = ("training", "first step", "steady step", "worth steps", "alone: median", "MAD", "p99/median", _MARKS)
     return Section("First step and jitter", head, tuple(rows))
 
 
 def _memory(result: BenchResult) -> Section:
     rows = [
         (
-            use.step, use.dtype, use.shape, _number(use.peak_bytes, 1 / _GIB, " GiB"),
-            _number(use.device_used_bytes, 1 / _GIB, " GiB"), _number(use.optimizer_added_bytes, 1 / _GIB, " GiB"),
+            use.step, use.dtype, use.shape, _number(use.peak_bytes, 1 / _GB, " GB"),
+            _number(use.device_used_bytes, 1 / _GB, " GB"), _number(use.optimizer_added_bytes, 1 / _GB, " GB"),
         )
         for use in analysis.memory_uses(result)
     ]  # fmt: skip
@@ -212,14 +229,27 @@ def _why(theirs: Point) -> str:
 
 
 def _failures(result: BenchResult) -> Section:
-    rows = []
+    rows, actions = [], list[str]()
+    for step, record in _records(result):
+        answer = record.result
+        if answer.status == "ok":
+            continue
+        what = " ".join(filter(None, (answer.probe, answer.variant, answer.dtype, answer.shape)))
+        rows.append((step, what, f"{answer.status}: {answer.reason}", answer.detail[:80]))
+        if answer.reason.partition(":")[0] not in _FINDINGS:
+            actions.append(f"-> {next_action(record)}")
+    head = ("step", "measurement", "why", "detail")
+    return Section("Without a value", head, tuple(rows), tuple(dict.fromkeys(actions)))
+
+
+def _marks_of(*measured: Point) -> str:
+    return marks_text(point.record for point in measured)
+
+
+def _records(result: BenchResult) -> Iterator[tuple[str, ProbeRecord]]:
     for step in result.steps:
         for record in step.records:
-            answer = record.result
-            if answer.status != "ok":
-                what = " ".join(filter(None, (answer.probe, answer.variant, answer.dtype, answer.shape)))
-                rows.append((step.name, what, f"{answer.status}: {answer.reason}", answer.detail[:80]))
-    return Section("Without a value", ("step", "measurement", "why", "detail"), tuple(rows))
+            yield step.name, record
 
 
 def _circumstances(point: Point) -> tuple[str, str, int, int, int]:

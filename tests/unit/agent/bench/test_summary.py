@@ -5,8 +5,10 @@ import io
 import msgspec
 from rich.console import Console
 
+from agent.bench.marks import MEANING
 from agent.bench.model import BenchResult
 from agent.bench.summary import sections, show
+from agent.model.probe import Attribution
 from tests.unit.agent.bench.results import MACHINE, bench_result, measured, training
 
 GB = 10**9
@@ -95,3 +97,42 @@ def test_an_empty_result_says_where_it_was_made() -> None:
     """And that it is not complete."""
     result = msgspec.structs.replace(bench_result({}), complete=False)
     assert [section.title for section in sections(result)] == ["test (quick, not complete)"]
+
+
+def test_what_disturbed_a_figure_stands_beside_it() -> None:
+    """In every table that shows it, with one line at the end that says what that means."""
+    contended = Attribution(samples=20, contended=True)
+    steps = {
+        name: [msgspec.structs.replace(record, attribution=contended) for record in records]
+        for name, records in STEPS.items()
+    }
+    parts = {section.title: section for section in sections(bench_result(steps))}
+    for title in ("Operations", "Training on one device", "Accumulated gradients", "Scaling", "First step and jitter"):
+        assert {row[-1] for row in parts[title].rows} == {"contended"}, title
+    assert list(parts)[-1] == "Marks"
+    assert page(bench_result(steps)).count(MEANING) == 1
+    assert "Marks" not in page(bench_result(STEPS))
+
+
+def test_memory_and_figures_per_gb_have_one_unit() -> None:
+    """10^9 bytes, as cards are sold."""
+    text = page(bench_result(STEPS))
+    assert "GiB" not in text
+    (row,) = [line for line in text.splitlines() if line.startswith("resnet50 bf16 graph 224 px") and "J" in line]
+    assert "8 GB" in row
+    assert "112.5" in row
+    assert "largest measured" in text
+
+
+def test_the_shape_of_a_bandwidth_says_what_it_counts() -> None:
+    """Items of four bytes."""
+    text = page(bench_result({"bandwidth": [measured("bandwidth", 4e12, "byte/s", shape="1024")]}))
+    assert "1024 x 4 B" in text
+
+
+def test_a_failure_says_what_to_do_once() -> None:
+    """That memory was too small for a batch is a finding, nothing to cure."""
+    crashes = [training(64, status="error", reason="crashed:SIGABRT")] * 2
+    text = page(bench_result({"a": crashes, "b": STEPS["resnet50/bf16/graph"]}))
+    assert text.count("\n-> ") == 1
+    assert "dmesg" in text
