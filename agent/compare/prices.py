@@ -1,20 +1,22 @@
 """What cards and energy cost: the price list that ``heatsoak compare --prices`` reads."""
 
-import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Final
 
 import msgspec
 
-from agent.config.source import read_document
+from agent.config.schema import Setting, nearest, settings_of, shown
+from agent.config.source import Document, read_document
 from agent.errors import ConfigError
 from agent.model.text import clean_label
 
-_Positive = Annotated[float, msgspec.Meta(ge=1e-9, le=1e15)]
+_Positive = Annotated[float, msgspec.Meta(ge=1e-9, le=10**15)]
 _Name = Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
 HOURS_A_YEAR: Final = 365.25 * 24
 _MAKER: Final = "nvidia "
+_CARD: Final = "card"
+"""The one key that holds tables."""
 
 
 class PricedCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -72,25 +74,58 @@ def load_prices(path: Path) -> PriceList:
     """Return the price list in a file.
 
     Raises:
-        ConfigError: It cannot be read or is no price list; one line for each fault.
+        ConfigError: It cannot be read or is no price list; one line for each fault, with its place.
     """
     try:
         document = read_document(path)
     except FileNotFoundError as error:
         raise ConfigError([f"{clean_label(str(path), 500)}: no such file; give a price list in TOML"]) from error
-    try:
-        prices = msgspec.convert(document.content, type=PriceList)
-    except msgspec.ValidationError as error:
-        raise ConfigError(
-            [f"{document.path}: {clean_label(str(error), 300)}; docs/compare.md has the keys of a price list"]
-        ) from error
-    faults = [f"{document.path}: {fault}" for fault in _faults(prices)]
+    faults = list(_wrong_keys(document)) or [f"{document.path}: {fault}" for fault in _faults(_built(document))]
     if faults:
         raise ConfigError(faults)
-    return prices
+    return _built(document)
+
+
+def _built(document: Document) -> PriceList:
+    return msgspec.convert(document.content, type=PriceList)
+
+
+def _wrong_keys(document: Document) -> Iterator[str]:
+    """Yield what is wrong with one key or another, which must be right before anything else can be."""
+    cards = document.content.get(_CARD)
+    if not isinstance(cards, list) or not cards or not all(isinstance(card, dict) for card in cards):
+        yield f"{document.place(_CARD)}: card: must be at least one table, [[card]], not {shown(cards)}"
+        cards = []
+    yield from _wrong_in(document, document.content, PriceList, "")
+    for number, card in enumerate(cards):
+        yield from _wrong_in(document, card, PricedCard, f"card.{number}")
+
+
+def _wrong_in(
+    document: Document, table: Mapping[str, object], struct: type[msgspec.Struct], section: str
+) -> Iterator[str]:
+    known = {setting.key: setting for setting in settings_of(struct)}
+    for key, value in table.items():
+        where = f"{document.place(f'{section}.{key}'.removeprefix('.'))}: {clean_label(key)}"
+        if key not in known:
+            yield f"{where}: unknown, with the value {shown(value)}; {nearest(key, known)}"
+        elif key != _CARD:
+            yield from (f"{where}: {fault}" for fault in _wrong_value(known[key], value))
+    for key, setting in known.items():
+        if setting.default is msgspec.NODEFAULT and key not in table and key != _CARD:
+            yield f"{document.place(section)}: {key}: missing; must be {setting.expected}"
+
+
+def _wrong_value(setting: Setting, value: object) -> Sequence[str]:
+    try:
+        setting.convert(value)
+    except ConfigError as error:
+        return error.faults
+    return ()
 
 
 def _faults(prices: PriceList) -> Iterator[str]:
+    """Yield where right values do not go together."""
     if (prices.years is None) != (prices.utilisation is None):
         missing = "utilisation" if prices.utilisation is None else "years"
         yield f"{missing} is missing; years and utilisation must be given together"
@@ -98,20 +133,11 @@ def _faults(prices: PriceList) -> Iterator[str]:
     yield from (
         f"{clean_label(text)!r} holds what cannot be printed; leave it out" for text in texts if not text.isprintable()
     )
-    for name in ("energy_price_per_kwh", "years", "utilisation"):
-        yield from _no_number(name, getattr(prices, name))
     seen: set[str] = set()
     for card in prices.card:
         where = f"card {clean_label(card.name)!r}"
-        for name in ("price", "images_per_second", "watts"):
-            yield from _no_number(f"{where}: {name}", getattr(card, name))
         if plain_name(card.name) in seen:
             yield f"{where}: named twice; a card has one price"
         if card.watts is not None and card.images_per_second is None:
             yield f"{where}: watts is {card.watts:g} without images_per_second; a result's own power is read"
         seen.add(plain_name(card.name))
-
-
-def _no_number(where: str, value: float | None) -> Iterator[str]:
-    if value is not None and math.isnan(value):
-        yield f"{where} is {value}; must be a number above 0"

@@ -6,8 +6,8 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from types import MappingProxyType
-from typing import Annotated, Any, Final, Literal, TypeGuard, get_args, get_origin, get_type_hints
+from types import MappingProxyType, UnionType
+from typing import Annotated, Any, Final, Literal, TypeGuard, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -87,7 +87,7 @@ class Setting(msgspec.Struct, frozen=True):
 @functools.cache
 def settings_table() -> Mapping[str, Setting]:
     """Return every setting by its dotted name, in the order of ``Settings``."""
-    return MappingProxyType({setting.dotted: setting for setting in _settings_of(Settings, "")})
+    return MappingProxyType({setting.dotted: setting for setting in settings_of(Settings)})
 
 
 @functools.cache
@@ -129,22 +129,29 @@ def _sections_of(struct: type[msgspec.Struct], section: str) -> Iterator[tuple[s
             yield from _sections_of(hint, dotted)
 
 
-def _settings_of(struct: type[msgspec.Struct], section: str) -> Iterator[Setting]:
+def settings_of(struct: type[msgspec.Struct], section: str = "") -> Iterator[Setting]:
+    """Yield each setting that ``struct``, found in ``section``, holds; a struct within it is a section of its own."""
     for dotted, hint, field in _fields(struct, section):
         if _is_section(hint):
-            yield from _settings_of(hint, dotted)
+            yield from settings_of(hint, dotted)
         else:
             default = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
             restart = any((meta.extra or {}).get("restart") for meta in _metas(hint))
             yield Setting(section, field.name, hint, default, _expected(hint), restart)
 
 
+def _present(hint: object) -> object:
+    """Return what ``hint`` is where it is not None, which no file can say."""
+    return get_args(hint)[0] if get_origin(hint) in (Union, UnionType) else hint
+
+
 def _bare(hint: object) -> object:
+    hint = _present(hint)
     return get_args(hint)[0] if get_origin(hint) is Annotated else hint
 
 
 def _metas(hint: object) -> tuple[msgspec.Meta, ...]:
-    return tuple(meta for meta in getattr(hint, "__metadata__", ()) if isinstance(meta, msgspec.Meta))
+    return tuple(meta for meta in getattr(_present(hint), "__metadata__", ()) if isinstance(meta, msgspec.Meta))
 
 
 def _expected(hint: object) -> str:
@@ -158,10 +165,14 @@ def _expected(hint: object) -> str:
         item = get_args(bare)[0]
         content = "texts" if item is str else _expected(item).removeprefix("one of ")
         return f"a list of {content}" + (", at least one" if any(meta.min_length for meta in _metas(hint)) else "")
+    if _is_section(bare):
+        return "tables"
     return _TYPE_WORDS[bare] + "".join(_range(meta) for meta in _metas(hint))
 
 
 def _range(meta: msgspec.Meta) -> str:
+    if meta.max_length is not None:
+        return f" of {meta.min_length or 0} to {meta.max_length} characters"
     if meta.ge is not None and meta.le is not None:
         return f" from {meta.ge} to {meta.le}"
     if meta.ge is not None:

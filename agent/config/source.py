@@ -3,6 +3,7 @@
 import re
 import stat
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -19,13 +20,16 @@ else:
 
 SIZE_LIMIT_BYTES: Final = 1 << 20
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
-_HEADER = re.compile(r"\s*\[+([^\]#]+)\]")
+_HEADER = re.compile(r"\s*(\[+)([^\]#]+)\]")
 _KEY = re.compile(r"""\s*([\w.\- "']{1,200}?)\s*=""")
 _PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
 class Document(msgspec.Struct, frozen=True):
-    """A parsed file; ``lines`` maps dotted names of tables and keys to the line they stand on."""
+    """A parsed file; ``lines`` maps dotted names of tables and keys to the line they stand on.
+
+    Tables of an array are numbered from 0, as ``card.0`` with ``card.0.price``.
+    """
 
     path: str
     content: Mapping[str, object]
@@ -91,11 +95,16 @@ def _syntax_fault(shown: str, text: str, message: str) -> str:
 def _find_lines(text: str) -> dict[str, int]:
     """Map dotted names to lines, the first of each; a guess where a value of several lines looks like a key."""
     lines: dict[str, int] = {}
+    arrays: Counter[str] = Counter()
     table = ""
     for number, line in enumerate(text.split("\n"), start=1):
         if header := _HEADER.match(line):
-            table = _plain(header[1])
+            table = _plain(header[2])
             lines.setdefault(table, number)
+            if header[1] == "[[":
+                arrays[table] += 1
+                table = f"{table}.{arrays[table] - 1}"
+                lines[table] = number
         elif key := _KEY.match(line):
             lines.setdefault(f"{table}.{_plain(key[1])}".removeprefix("."), number)
     return lines

@@ -39,8 +39,8 @@ def test_hours_in_use_need_years_and_utilisation(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("", "currency"),
-        ('currency = "EUR"\n', "card"),
+        (CARD, "currency: missing; must be a text of 1 to 8 characters"),
+        ('currency = "EUR"\n', "card: must be at least one table, [[card]]"),
         ('currency = "EUR"\ncard = []\n', "card"),
         (f'currency = ""\n{CARD}', "currency"),
         (f'currency = "EUR"\npowerprice = 1\n{CARD}', "powerprice"),
@@ -56,7 +56,15 @@ def test_hours_in_use_need_years_and_utilisation(tmp_path: Path) -> None:
         ('currency = "EUR"\n[[card]]\nname = "x"\nprice = inf\n', "price"),
         ('currency = "EUR"\n[[card]]\nname = "x"\nprice = "much"\n', "price"),
         ('currency = "EUR"\n[[card]]\nname = ""\nprice = 1\n', "name"),
-        (f'currency = "E\\u001b"\n{CARD}', "'E\ufffd' holds what cannot be printed"),
+        (f'currency = "E\\u001b"\n{CARD}', ":1: currency: must be a text of 1 to 8 characters without control"),
+        (f'currency = "E\u202e"\n{CARD}', "'E\ufffd' holds what cannot be printed"),
+        (f'currency = "EUR"\n{CARD}prise = 2\n', ":5: prise: unknown, with the value 2; did you mean price?"),
+        (
+            f'currency = "EUR"\ncurency = "E"\n{CARD}',
+            ":2: curency: unknown, with the value 'E'; did you mean currency?",
+        ),
+        (f'currency = "EUR"\n{CARD}[[card]]\nname = "x"\nprice = "1"\n', ":7: price: must be a number from 1e-09"),
+        (f'currency = "EUR"\n{CARD}[[card]]\nname = "x"\n', ":5: price: missing; must be a number"),
         ("currency = ", "prices.toml"),
     ],
 )
@@ -71,6 +79,20 @@ def test_each_fault_is_one_line_with_its_place(tmp_path: Path, text: str, told: 
     assert told in line
     assert line.startswith(str(path))
     assert "\n" not in line
+
+
+def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
+    """One run of the command is enough to mend a file."""
+    with pytest.raises(ConfigError) as raised:
+        load_prices(write(tmp_path, f"yeers = 3\n{CARD}watt = 1\n[[card]]\nprice = 0\n"))
+
+    assert [fault.removeprefix(str(tmp_path)).split(": ")[:2] for fault in raised.value.faults] == [
+        ["/prices.toml:1", "yeers"],
+        ["/prices.toml", "currency"],
+        ["/prices.toml:5", "watt"],
+        ["/prices.toml:7", "price"],
+        ["/prices.toml:6", "name"],
+    ]
 
 
 def test_a_missing_file_is_said(tmp_path: Path) -> None:
