@@ -52,12 +52,12 @@ from exporters.web.site import build_site
 _STALE_TICKS: Final = 3
 _COMMANDS: Final = {
     "check": ("agent.verdicts.check:check", "One line per card from the running agent; exit code for scripts."),
-    "doctor": ("agent.doctor.command:doctor", "What stands between this machine and numbers that can be trusted."),
+    "doctor": ("agent.doctor.command:doctor", "What keeps this machine from figures to be trusted."),
     "probe": ("agent.probes.command:probe", "Run one probe now, or --quick to judge the idle cards."),
-    "bench": ("agent.bench.command:bench", "Measure a card so that figures compare across machines, images, clouds."),
+    "bench": ("agent.bench.command:bench", "Measure a card, to compare across machines, images and clouds."),
     "compare": ("agent.compare.command:compare", "Rank results by speed, price, power and cost, like with like."),
     "estimate": ("agent.compare.estimate_command:estimate", "How long a training takes, and what it costs."),
-    "record": ("agent.nvml.command:record", "Save what the cards say to a file, to be played with run --replay."),
+    "record": ("agent.nvml.command:record", "Save what the cards say, to be played with run --replay."),
     "pause": ("agent.operator:pause", "Let go of cards: for a reset, MIG mode, a driver upgrade."),
     "resume": ("agent.operator:resume", "Take paused cards up again."),
     "reference": ("agent.state.command:reference", "Show, renew, export or import what a card once measured."),
@@ -110,8 +110,11 @@ class Agent:
         )  # fmt: skip
         self._control = ControlServer(
             invocation.control_socket(settings),
-            {"pause": self._on_pause, "resume": self._on_resume, **self._state_actions().handlers()},
-        )
+            {
+                "addresses": self._on_addresses, "pause": self._on_pause, "resume": self._on_resume,
+                **self._state_actions().handlers(),
+            },
+        )  # fmt: skip
         self._daemon = Daemon(
             tick_s=settings.agent.tick_s, base=_base(settings), source=self._source,
             host=build(settings.host, clock), probes=self._probes, judge=self._judge, allocations=self._allocations,
@@ -193,6 +196,9 @@ class Agent:
     def _say_ready(self) -> None:
         self._notifier.ready(f"serving on {', '.join(self._server.addresses)}")
 
+    def _on_addresses(self, _request: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"addresses": self._server.addresses}
+
     def _on_pause(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         uuids = self._named(request)
         for_s = request.get("for_s")
@@ -222,13 +228,15 @@ class Agent:
     def _named(self, request: Mapping[str, Any]) -> list[str]:
         snapshot = self._board.latest()
         known = {str(card.identity.index): card.identity.uuid for card in snapshot.cards} if snapshot else {}
+        if not known:
+            raise ControlError(f"no card is known here, so there is none to {request['command']}")
         wanted = request.get("gpus") or list(known)
         uuids = [known.get(str(name), str(name)) for name in wanted] if isinstance(wanted, list) else []
         strangers = sorted(set(uuids) - set(known.values()))
         if strangers or not uuids:
             raise ControlError(
                 f"gpus is {wanted!r}; right would be a list of indices or UUIDs out of: "
-                f"{', '.join(f'{index} ({uuid})' for index, uuid in known.items()) or 'none, no card is known here'}"
+                f"{', '.join(f'{index} ({uuid})' for index, uuid in known.items())}"
             )
         return uuids
 

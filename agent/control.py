@@ -2,6 +2,7 @@
 
 One JSON object a line asks, one answers: ``{"command": "pause", "gpus": ["0"], "for_s": 7200}`` is
 answered by ``{"ok": true, …}`` or ``{"ok": false, "error": "…"}``. The agent's own user and root may ask.
+``addresses`` alone changes nothing: it tells where the agent answers over HTTP.
 """
 
 import json

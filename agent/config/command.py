@@ -18,7 +18,9 @@ def config() -> None:
 @config.command()
 @click.pass_obj
 def check(invocation: Invocation) -> None:
-    """Read file, environment and the web configuration, and say every fault; exit code 2 where there are any.
+    """Say every fault of the configuration.
+
+    Read are file, environment and the web configuration. Exit code 2 where there are faults.
 
     \f
     Raises:
@@ -35,7 +37,10 @@ def check(invocation: Invocation) -> None:
 @config.command()
 @click.pass_obj
 def show(invocation: Invocation) -> None:
-    """Print the settings in force: file, then environment, then defaults."""
+    """Print the settings in force.
+
+    The environment goes before the file, the file before the defaults.
+    """
     click.echo(render(invocation.settings()), nl=False)
 
 

@@ -90,7 +90,9 @@ def export(invocation: Invocation, file: Path) -> None:
 @click.argument("file", type=click.Path(path_type=Path))
 @click.pass_obj
 def take_in(invocation: Invocation, file: Path) -> None:
-    """Take references from FILE, as `export` wrote them, or from standard input where it is `-`.
+    """Take references from FILE, as `export` wrote them.
+
+    Where FILE is `-` they come from standard input.
 
     \f
     Raises:
@@ -120,8 +122,7 @@ def show_cards(invocation: Invocation, *, as_json: bool) -> None:
         click.echo(msgspec.json.format(msgspec.json.encode(cards), indent=2))
         return
     for card in cards:
-        one, seen = card.identity, _date(card.last_seen_wall_s)
-        click.echo(f"{one.index}  {one.uuid}  {one.pci_bus_id}  {one.name}  serial {one.serial}  seen {seen}")
+        click.echo(_card_line(card))
     if not cards:
         click.echo("no cards yet: the agent takes those it sees as belonging here")
 
@@ -138,7 +139,10 @@ def accept(invocation: Invocation) -> None:
 @click.argument("gpus", nargs=-1, required=True)
 @click.pass_obj
 def forget(invocation: Invocation, gpus: tuple[str, ...]) -> None:
-    """Forget cards that left the node, by index or UUID, with their history and references."""
+    """Forget cards that left the node.
+
+    Cards are named by index or UUID; their history and references go too.
+    """
     answer = _change(invocation, {"command": FORGET, "gpus": gpus})
     click.echo(f"forgotten: {', '.join(answer['uuids'])}")
 
@@ -202,6 +206,13 @@ def _line(one: Reference, references: tuple[Reference, ...], cards: Sequence[Exp
         f"± {one.mad / one.median:.2%}  {one.runs} runs  {one.origin} {_date(one.made_wall_s)}  "
         f"driver {one.driver}  TensorFlow {one.tensorflow}{limit}  {standing}"
     )
+
+
+def _card_line(card: ExpectedCard) -> str:
+    one = card.identity
+    serial = f"serial {one.serial}" if one.serial else ""
+    parts = (str(one.index), one.uuid, one.pci_bus_id, one.name, serial, f"seen {_date(card.last_seen_wall_s)}")
+    return "  ".join(filter(None, parts))
 
 
 def _date(wall_s: float) -> str:

@@ -13,12 +13,13 @@ from typing import Final
 import click
 
 from agent import usage
+from agent.control import ControlError, ask
 from agent.errors import EXIT_BAD_CARD, EXIT_OK, EXIT_UNKNOWN_CARD, HeatsoakError
 from agent.invocation import Invocation
 from agent.model.text import clean_label
 from agent.model.verdict import Finding
 from agent.model.vocabulary import CARD_STATES, CardState
-from agent.verdicts.status_client import CardStatus, NoAnswerError, Status, fetch, url_of
+from agent.verdicts.status_client import CardStatus, NoAnswerError, Status, fetch, url_at, url_of
 
 BAD_STATES: Final[frozenset[CardState]] = frozenset({"degraded", "faulty", "lost"})
 NAGIOS_OK, NAGIOS_WARNING, NAGIOS_CRITICAL, NAGIOS_UNKNOWN = 0, 1, 2, 3
@@ -153,8 +154,22 @@ def _utc(wall_s: float) -> str:
     return datetime.fromtimestamp(wall_s, timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
 
 
+def _url_of_agent(invocation: Invocation) -> str:
+    """Return where the agent of the state directory says it answers; where its user alone may ask, by web.listen."""
+    settings = invocation.settings()
+    try:
+        answer = ask(invocation.control_socket(settings), {"command": "addresses"})
+    except ControlError:
+        return url_of(settings)
+    return url_at(answer["addresses"][0])
+
+
 @click.command()
-@click.option("--url", metavar="URL", help="Agent to ask, http://, https:// or unix:. Default: by web.listen.")
+@click.option(
+    "--url",
+    metavar="URL",
+    help="Agent to ask, http://, https:// or unix:. Default: that of the state directory, else web.listen's.",
+)
 @click.option("--ca-file", type=click.Path(path_type=Path, exists=True), help="Certificates to trust for https.")
 @click.option("--timeout", "timeout_s", type=click.FloatRange(0.1, 300), default=5.0, help="Seconds to wait.")
 @click.option("--allow-unknown", is_flag=True, help="Exit 0 where a card could not be judged.")
@@ -186,7 +201,7 @@ def check(
     if npd:
         usage.refuse(context, ("allow_unknown",), "beside --npd")
     try:
-        status = fetch(url if url is not None else url_of(invocation.settings()), timeout_s, ca_file)
+        status = fetch(url if url is not None else _url_of_agent(invocation), timeout_s, ca_file)
     except HeatsoakError as error:
         if nagios:
             click.echo(f"HEATSOAK UNKNOWN - {error}")

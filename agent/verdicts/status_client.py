@@ -82,11 +82,16 @@ def url_of(settings: Settings) -> str:
         ConfigError: the kernel chose the port, so that nobody knows it.
     """
     text = settings.web.listen[0]
+    if parse_listen(text).port == 0 and not parse_listen(text).path:
+        raise ConfigError([f"web.listen is {text!r}: the kernel chose the port; right would be --url, as {ACCEPTED}"])
+    return url_at(text)
+
+
+def url_at(text: str) -> str:
+    """Return the URL by which this machine reaches an agent that listens at ``text``, as ``[::]:9838``."""
     address = parse_listen(text)
     if address.path:
         return f"unix:{address.path}"
-    if address.port == 0:
-        raise ConfigError([f"web.listen is {text!r}: the kernel chose the port; right would be --url, as {ACCEPTED}"])
     host = _ANYWHERE.get(address.host, address.host)
     return f"http://[{host}]:{address.port}" if ":" in host else f"http://{host}:{address.port}"
 

@@ -148,6 +148,38 @@ def test_pause_lets_go_of_the_driver_and_resume_takes_it_up(tmp_path: Path) -> N
     assert "GPU-" in wrong.stderr
 
 
+def test_check_learns_the_address_from_the_agent_of_the_state_directory(tmp_path: Path) -> None:
+    """Also where the kernel chose the port; without an agent there it goes by the configuration."""
+
+    def check(directory: Path) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, str(ROOT / "heatsoak.py"), "--state-dir", str(directory), "check", "--allow-unknown"],
+            env={"PATH": "/usr/bin:/bin", "HEATSOAK_WEB_LISTEN": "127.0.0.1:1"},
+            capture_output=True, text=True, timeout=30, check=False,
+        )  # fmt: skip
+
+    with running_agent(tmp_path, scenario="h200", environ=_FAST) as agent:
+        eventually(lambda: agent.value("heatsoak_nvml_up") == 1.0, "the driver")
+        found = check(agent.state_dir)
+        lost = check(tmp_path / "elsewhere")
+    assert (found.returncode, found.stdout.startswith("GPU 0 NVIDIA H200")) == (0, True), found.stderr
+    assert lost.returncode == 11
+    assert "no agent answers at http://127.0.0.1:1" in lost.stderr
+
+
+def test_pause_without_a_card_says_that_there_is_none(tmp_path: Path) -> None:
+    """One plain sentence."""
+    command = [sys.executable, str(ROOT / "heatsoak.py"), "--state-dir"]
+    with running_agent(tmp_path, environ=_FAST) as agent:
+        eventually(lambda: agent.value("heatsoak_nvml_up") == 0.0, "the first tick")
+        for word in ("pause", "resume"):
+            done = subprocess.run(
+                [*command, str(agent.state_dir), word], capture_output=True, text=True, timeout=30, check=False
+            )
+            assert done.returncode == 2
+            assert done.stderr.endswith(f": no card is known here, so there is none to {word}\n")
+
+
 def test_a_second_agent_on_the_same_state_directory_refuses(tmp_path: Path) -> None:
     """Two agents would fight over the history: the second ends with one line that names the first."""
     with running_agent(tmp_path) as agent:

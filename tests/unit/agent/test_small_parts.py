@@ -1,5 +1,6 @@
 """Durations, systemd messages and the lazily loaded commands."""
 
+import re
 import socket
 from pathlib import Path
 
@@ -69,3 +70,12 @@ def test_every_command_of_the_table_can_be_loaded() -> None:
         answer = CliRunner().invoke(heatsoak.cli, [name, "--help"])
         assert answer.exit_code == 0, (name, answer.output)
     assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("group", ["", "config", "inventory", "reference"])
+def test_summaries_of_commands_fit_their_line(group: str) -> None:
+    """Nothing is cut off on a terminal of 80 columns, and each command has one line."""
+    answer = CliRunner().invoke(heatsoak.cli, [*filter(None, [group]), "--help"], terminal_width=80)
+    listed = answer.output.partition("Commands:\n")[2].rstrip().splitlines()
+    assert listed
+    assert [line for line in listed if not re.match(r"  \S", line) or line.endswith("...")] == []

@@ -115,6 +115,14 @@ def test_inventory_shows_and_forgets_without_an_agent(state: Path) -> None:
     assert heatsoak(state, "inventory", "show").output.startswith("no cards yet")
 
 
+def test_a_serial_number_that_the_driver_does_not_say_is_left_out(tmp_path: Path) -> None:
+    """As with consumer cards and in masked recordings."""
+    store = Store.open(tmp_path, FakeClock())
+    store.see_cards((CardIdentity(0, "GPU-a", name="NVIDIA H200", pci_bus_id="0000:1b:00.0"),))
+    store.close()
+    assert "NVIDIA H200  seen " in heatsoak(tmp_path, "inventory", "show").output
+
+
 def test_changes_go_through_the_agent_that_holds_the_state(state: Path, running: Store) -> None:
     """The running agent makes them; showing reads beside it."""
     heatsoak(state, "reference", "renew")
