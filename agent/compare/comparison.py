@@ -21,11 +21,17 @@ LARGE_PERCENT: Final = 1.0
 
 
 def compare(
-    results: Sequence[BenchResult], prices: PriceList | None = None, against: Table | None = None
+    results: Sequence[BenchResult],
+    prices: PriceList | None = None,
+    against: Table | None = None,
+    files: Sequence[str] = (),
 ) -> Comparison:
-    """Return the comparison of any number of results, with prices and beside published figures where given."""
-    compared = subjects(results)
-    named = list(zip(labels(results), results, strict=True))
+    """Return the comparison of any number of results, with prices and beside published figures where given.
+
+    ``files`` are the names of the results' files, which tell those of one label apart.
+    """
+    compared = subjects(results, files)
+    named = list(zip(labels(results, files), results, strict=True))
     return Comparison(
         results=tuple(label for label, _ in named),
         cards=tuple(_compared(one, prices) for one in compared),
@@ -63,7 +69,7 @@ def _same_hardware(named: Sequence[Named]) -> Iterator[tuple[Named, Named]]:
 
 def _compared(one: Subject, prices: PriceList | None) -> Compared:
     machine = one.result.machine
-    price = prices.price_of(one.label, one.result_label, one.card) if prices else None
+    price = prices.price_of(*one.names) if prices else None
     return Compared(one.label, one.card, machine.device, machine.tensorflow, machine.driver, len(machine.cards), price)
 
 
@@ -76,7 +82,7 @@ def _price_notes(compared: Sequence[Subject], prices: PriceList | None) -> Itera
         energy = prices.energy_price_per_kwh
         told = f"energy at {energy:g} {prices.currency}/kWh while it works" if energy else "no energy"
         yield f"costs rest on {prices.years:g} years at {prices.utilisation:.0%} use, the card's price and {told}"
-    names = {plain_name(name) for one in compared for name in (one.label, one.result_label, one.card)}
+    names = {plain_name(name) for one in compared for name in one.names}
     for card in prices.card:
         if card.images_per_second is None and plain_name(card.name) not in names:
             yield f"the price list's {card.name} is none of the results"

@@ -203,7 +203,7 @@ def _candidate(subject: Subject, at: Configuration, point: Point, prices: PriceL
         configuration=str(at),
         images_per_second=point.images_per_second,
         images_per_second_per_watt=images_per_second_per_watt(point),
-        price=prices.price_of(subject.label, subject.result_label, subject.card) if prices else None,
+        price=prices.price_of(*subject.names) if prices else None,
         marks=marks(point.record),
     )
 

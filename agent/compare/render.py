@@ -25,8 +25,8 @@ _BASES: Final = {
     "own_best": "each card's own best configuration",
     "quoted": "published throughputs, not measured here",
 }
-_FILE_WIDTH: Final = 140
-"""Columns of a table that goes to no terminal."""
+_FILE_WIDTH: Final = 100_000
+"""Columns where no terminal bounds them: nothing is wrapped."""
 _NUMBER: Final = re.compile(r"([+-]?[\d,]+(\.\d+)?(e[+-]\d+)?( %)?)?")
 _MARKUP: Final = re.compile(r"[\\`*_\[\]|~]")
 """What Markdown would take for emphasis, code, a link, a picture or the end of a cell."""
@@ -63,8 +63,10 @@ def terminal(compared: Comparison, console: Console) -> None:
     """Print a comparison: cautions first, then the tables that are not details."""
     for heading, lines in _lists(compared):
         console.print(Text(heading, style="bold"))
+        listed = RichTable.grid(padding=(0, 1))
         for line in lines:
-            console.print(Text(f"  ! {line}"))
+            listed.add_row(Text("  !"), Text(line))
+        console.print(listed)
         console.print()
     for table in tables(compared):
         if table.detail:

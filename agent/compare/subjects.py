@@ -38,20 +38,29 @@ class Subject(msgspec.Struct, frozen=True):
         """The card's name; the processor's on a CPU."""
         return clean_label((self.facts.name if self.facts else self.result.machine.cpu) or "unknown card")
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What a price list may call it, the most particular name first."""
+        return self.label, self.result_label, clean_label(self.result.label), self.card
 
-def subjects(results: Sequence[BenchResult]) -> tuple[Subject, ...]:
+
+def subjects(results: Sequence[BenchResult], files: Sequence[str] = ()) -> tuple[Subject, ...]:
     """Return the cards of all results in their order; a result without a training figure is there too."""
-    return tuple(
-        subject for result, label in zip(results, labels(results), strict=True) for subject in _cards(result, label)
-    )
+    named = zip(results, labels(results, files), strict=True)
+    return tuple(subject for result, label in named for subject in _cards(result, label))
 
 
-def labels(results: Sequence[BenchResult]) -> tuple[str, ...]:
-    """Return a label for each result: its own, numbered from the second on where several have the same."""
+def labels(results: Sequence[BenchResult], files: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return a label for each result, which no other has.
+
+    It is its own; where several have the same, the name of its file is added where ``files`` has them, and what is
+    the same still is numbered from the second on.
+    """
+    own = [clean_label(result.label) or "unnamed" for result in results]
+    named = zip(own, files or [""] * len(own), strict=True)
     found: list[str] = []
-    for result in results:
-        plain = label = clean_label(result.label) or "unnamed"
-        number = 1
+    for plain in [f"{label} ({file})" if file and own.count(label) > 1 else label for label, file in named]:
+        label, number = plain, 1
         while label in found:
             number += 1
             label = f"{plain} ({number})"

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
@@ -47,11 +48,77 @@ def test_two_files_are_ranked_with_their_cautions(stored: tuple[str, str]) -> No
 )
 def test_each_form_can_be_written_to_a_file(stored: tuple[str, str], tmp_path: Path, form: str, start: str) -> None:
     """Nothing is printed then."""
-    target = tmp_path / "deep" / "out"
+    target = tmp_path / "out"
     done = called(*stored, "--format", form, "-o", str(target))
 
     assert (done.exit_code, done.output) == (0, "")
     assert target.read_text(encoding="utf-8").startswith(start)
+
+
+@pytest.mark.parametrize("form", ["table", "markdown", "html", "csv", "json"])
+def test_no_file_is_written_over(stored: tuple[str, str], form: str) -> None:
+    """Hours of measurement do not fall to a slip of the hand: bench and record refuse as well."""
+    before = Path(stored[0]).read_bytes()
+    done = called(*stored, "--format", form, "-o", stored[0])
+
+    assert isinstance(done.exception, ConfigError)
+    assert done.exception.faults == (f"{stored[0]}: is there already; name another file with -o",)
+    assert Path(stored[0]).read_bytes() == before
+
+
+def test_no_picture_is_written_over(stored: tuple[str, str], tmp_path: Path) -> None:
+    """Nor are others written beside those that are there."""
+    folder = tmp_path / "p"
+    folder.mkdir()
+    (folder / "throughput-vgg16.svg").write_text("mine", encoding="utf-8")
+    done = called(*stored, "--plots", str(folder))
+
+    assert "throughput-vgg16.svg: is there already; name another folder with --plots" in str(done.exception)
+    assert [path.read_text(encoding="utf-8") for path in folder.iterdir()] == ["mine"]
+
+
+@pytest.mark.parametrize("option", ["-o", "--plots"])
+def test_a_missing_folder_is_not_made(stored: tuple[str, str], tmp_path: Path, option: str) -> None:
+    """It is a misspelt one more often than a new one."""
+    done = called(*stored, option, str(tmp_path / "mising" / "out"))
+    assert "out: cannot be written (No such file or directory)" in str(done.exception)
+    assert not (tmp_path / "mising").exists()
+
+
+def test_results_of_one_label_are_told_apart_by_their_files(stored: tuple[str, str], tmp_path: Path) -> None:
+    """The default label is the same on every card of a kind."""
+    (tmp_path / "deep").mkdir()
+    for name in ("a.json", "c.json"):
+        save(bench_result(), tmp_path / "deep" / name)
+
+    for form in ("table", "markdown", "html", "csv", "json"):
+        output = called(*stored, str(tmp_path / "deep" / "c.json"), "--format", form).output
+        assert "made up A (a.json)" in output
+        assert "made up A (c.json)" in output
+        assert "made up B (b.json)" not in output
+    assert f"made up A ({stored[0]})" in called(stored[0], str(tmp_path / "deep" / "a.json")).output
+
+
+def test_a_result_without_measurements_is_refused(stored: tuple[str, str], tmp_path: Path) -> None:
+    """There is nothing in it to compare."""
+    save(msgspec.structs.replace(bench_result(), steps=()), tmp_path / "none.json")
+    done = called(stored[0], str(tmp_path / "none.json"))
+    assert "none.json: holds no measurements; heatsoak bench --resume adds them" in str(done.exception)
+
+
+def test_results_are_optional_in_the_help() -> None:
+    """A price list alone is enough."""
+    assert "[RESULT]..." in called("--help").output
+
+
+def test_a_table_that_goes_to_no_terminal_is_not_wrapped(stored: tuple[str, str]) -> None:
+    """A line says a whole thing, for grep and for the next editor; the first one says something."""
+    lines = called(*stored).output.splitlines()
+
+    assert lines[0] == "Before you compare"
+    (told,) = [line for line in lines if line.startswith("  ! TensorFlow: 2.21.0")]
+    assert told.endswith("faster or slower for that alone")
+    assert all(line == line.rstrip() for line in lines)
 
 
 def test_pictures_are_written_and_stand_in_the_page(stored: tuple[str, str], tmp_path: Path) -> None:
@@ -75,6 +142,7 @@ def test_published_figures_come_on_demand(stored: tuple[str, str]) -> None:
         ((), "at least one result file"),
         (("--against", "published"), "give at least one result file"),
         (("--format", "pdf"), "pdf"),
+        (("-o", "/"), "'/' is a directory"),
     ],
 )
 def test_wrong_usage_is_told(arguments: tuple[str, ...], told: str) -> None:
@@ -113,13 +181,6 @@ def test_a_price_list_without_throughputs_needs_results(tmp_path: Path) -> None:
     prices = tmp_path / "p.toml"
     prices.write_text('currency = "EUR"\n[[card]]\nname = "x"\nprice = 1\n', encoding="utf-8")
     assert "no card has images_per_second" in str(called("--prices", str(prices)).exception)
-
-
-def test_where_nothing_can_be_written_is_told(stored: tuple[str, str], tmp_path: Path) -> None:
-    """The path and the reason, in one line."""
-    done = called(*stored, "--format", "json", "-o", str(tmp_path))
-    assert isinstance(done.exception, ConfigError)
-    assert "cannot be written" in str(done.exception)
 
 
 @pytest.mark.parametrize(

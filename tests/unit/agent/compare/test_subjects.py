@@ -9,6 +9,8 @@ def test_equal_labels_are_numbered() -> None:
     """Every result can be told from the others, whatever they are called."""
     named = [bench_result(label=label) for label in ("a", "a", "a (2)", "", "a\nb")]
     assert labels(named) == ("a", "a (2)", "a (2) (2)", "unnamed", "a\ufffdb")
+    assert labels(named, ["x", "y", "z", "x", "x"])[:3] == ("a (x)", "a (y)", "a (2)")
+    assert labels(named[:2], ["x", "x"]) == ("a (x)", "a (x) (2)")
 
 
 def test_each_card_of_a_result_is_a_subject() -> None:
