@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import pytest
 
 from agent.bench.model import Step
 from agent.bench.store import save
+from agent.config.load import unknown_variables
 from tests.support.results import bench_result, machine, plain_steps, training
 
 ROOT = Path(__file__).parents[3]
@@ -30,6 +32,7 @@ nbformat.write(book, target)
 def made_up(tmp_path: Path) -> Path:
     """Make a folder of two made-up results."""
     folder = tmp_path / "results"
+    folder.mkdir()
     spread = Step("two", (training(1700.0, batch=64, replicas=2),))
     save(bench_result(*plain_steps(), spread), folder / "a.json")
     save(bench_result(label="made up B", on=machine(tensorflow="2.9.0")), folder / "b.json")
@@ -39,7 +42,7 @@ def made_up(tmp_path: Path) -> Path:
 def executed(tmp_path: Path, folder: Path) -> dict[str, Any]:
     """Return the notebook as it is after a run on the results in ``folder``."""
     target = tmp_path / "executed.ipynb"
-    environ = {**os.environ, "PYTHONPATH": str(ROOT), "HEATSOAK_RESULTS": str(folder), "IPYTHONDIR": str(tmp_path)}
+    environ = {**os.environ, "PYTHONPATH": str(ROOT), "RESULTS_DIR": str(folder), "IPYTHONDIR": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-c", _EXECUTE, str(NOTEBOOK), str(target)],
         cwd=NOTEBOOK.parent, env=environ, capture_output=True, text=True, timeout=110, check=False,
@@ -75,6 +78,13 @@ def test_the_notebook_runs_on_the_stored_results(tmp_path: Path) -> None:
 
     assert any("<svg" in svg for svg in shown(notebook, "image/svg+xml"))
     assert "TensorFlow: " in "".join(shown(notebook, "text/plain"))
+
+
+def test_its_variable_is_not_taken_for_a_setting() -> None:
+    """Whoever sets it for the notebook is not told by the agent that it is none."""
+    named = re.findall(r"environ\.get\(\\\"(\w+)", NOTEBOOK.read_text(encoding="utf-8"))
+    assert named
+    assert unknown_variables(dict.fromkeys(named, "")) == ()
 
 
 def test_the_notebook_is_kept_without_outputs() -> None:
