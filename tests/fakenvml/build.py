@@ -72,5 +72,13 @@ def _compile(header_path: Path, folder: Path) -> None:
         made.replace(folder / LIBRARY)
 
 
+def main() -> None:
+    """Build the library below the folder named, and print where it lies; one line where a part is missing."""
+    try:
+        print(build(Path(sys.argv[1]) if len(sys.argv) > 1 else DEFAULT_FOLDER))
+    except FileNotFoundError as error:
+        raise SystemExit(f"fakenvml: {error.filename}: {error.strerror}") from error
+
+
 if __name__ == "__main__":
-    print(build(Path(sys.argv[1]) if len(sys.argv) > 1 else DEFAULT_FOLDER))
+    main()

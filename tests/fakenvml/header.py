@@ -68,7 +68,7 @@ def locate_header() -> Path:
     for file in files:
         if file.name == "nvml.h":
             return Path(str(file.locate()))
-    raise FileNotFoundError(errno.ENOENT, "not found; install the distribution nvidia-nvml-dev", "nvml.h")
+    raise FileNotFoundError(errno.ENOENT, "not found; pip install nvidia-nvml-dev brings it", "nvml.h")
 
 
 def read_header(path: Path) -> Header:
