@@ -1,16 +1,46 @@
 """How long a training takes: samples x epochs / (throughput x effective share), with its range."""
 
+import re
+from collections.abc import Iterator
 from typing import Final, Literal
 
 import msgspec
 
-from agent.bench.analysis import scaling, usual_size
+from agent.bench.analysis import IMAGENET_SIZE, scaling, usual_size
+from agent.bench.marks import marks, marks_text
 from agent.bench.model import BenchResult
 from agent.bench.points import Point, points
 from agent.errors import ConfigError
+from agent.model.probe import ProbeRecord
 
 Origin = Literal["usual", "given", "measured"]
 _DAY_S, _HOUR_S, _MINUTE_S = 86400.0, 3600.0, 60.0
+REST, LEAST_REST = 0.9, 0.8
+"""What evaluation, checkpoints and hiccups leave of a training that is fed: assumed, at best 1; nobody measured it."""
+_SHAPE: Final = re.compile(r"(\d{1,9})x(\d{1,9})x\d{1,9}x\d{1,9}", re.ASCII)
+_LIKE_BATCHES: Final = 2.0
+"""Steps whose batches differ by no more than this factor wait alike for their input."""
+
+
+class At(msgspec.Struct, frozen=True):
+    """Which training step something was measured at."""
+
+    network: str
+    dtype: str
+    mode: str
+    size: int
+    """Image side in pixels."""
+    batch: int
+    """Images a step and card."""
+
+    def __str__(self) -> str:
+        """Return it for people, as ``resnet50 bf16 xla, 224 px, batch 128``."""
+        return f"{self.network} {self.dtype} {self.mode}, {self.size} px, batch {self.batch}"
+
+    def is_like(self, other: "At") -> bool:
+        """Return whether a step waits for its input as the other does."""
+        same = (self.network, self.dtype, self.mode, self.size) == (other.network, other.dtype, other.mode, other.size)
+        return same and 1 / _LIKE_BATCHES <= self.batch / other.batch <= _LIKE_BATCHES
 
 
 class Share(msgspec.Struct, frozen=True):
@@ -23,6 +53,10 @@ class Share(msgspec.Struct, frozen=True):
     detail: str
     host_images_per_second: float | None = None
     """What the host fed by itself, which no number of cards exceeds; None where not measured."""
+    at: At | None = None
+    """The step that was fed; None where the share was not measured."""
+    doubts: tuple[str, ...] = ()
+    """What stands against the share."""
 
 
 USUAL: Final = Share(0.7, 0.6, 0.8, "usual", "0.6 to 0.8 is usual; not measured here")
@@ -34,6 +68,10 @@ class Throughput(msgspec.Struct, frozen=True):
     images_per_second: float
     cards: int
     detail: str
+    at: At | None = None
+    """None where it was given."""
+    marks: tuple[str, ...] = ()
+    """What disturbed the measurement."""
 
 
 class Estimate(msgspec.Struct, frozen=True):
@@ -51,16 +89,23 @@ class Estimate(msgspec.Struct, frozen=True):
     cost: float | None = None
     cheapest: float | None = None
     dearest: float | None = None
-    caution: str = ""
-    """What stands against the estimate, empty where nothing does."""
+    cautions: tuple[str, ...] = ()
+    """What stands against the estimate."""
 
 
 class _Fed(msgspec.Struct, frozen=True):
-    """A card that was fed by the input pipeline: the share of its own rate that it kept, and at which step."""
+    """A card that was fed by the input pipeline: the share of its own rate that it kept, at most 1."""
 
     share: float
-    where: str
+    record: ProbeRecord
     host_images_per_second: float | None
+
+    @property
+    def at(self) -> At | None:
+        """The step that was fed, always ResNet-50's; None where its shape is none of a step."""
+        result = self.record.result
+        shape = _SHAPE.fullmatch(result.shape)
+        return At("resnet50", result.dtype, result.mode, int(shape[2]), int(shape[1])) if shape else None
 
 
 def estimate(
@@ -76,7 +121,7 @@ def estimate(
         time_s=own_s / share.value,
         shortest_s=own_s / share.high,
         longest_s=own_s / share.low,
-        caution=_caution(throughput, share),
+        cautions=tuple(_cautions(throughput, share)),
     )
     if price_per_hour is None:
         return made
@@ -90,27 +135,40 @@ def estimate(
     )
 
 
-def _caution(throughput: Throughput, share: Share) -> str:
+def _cautions(throughput: Throughput, share: Share) -> Iterator[str]:
+    if throughput.marks:
+        yield f"the throughput was {', '.join(throughput.marks)}: it says more of the circumstances than of the card"
+    if throughput.at and throughput.at.size != IMAGENET_SIZE:
+        yield f"the throughput is that of images of {throughput.at.size} px; larger ones take longer"
+    yield from share.doubts
+    if share.at and throughput.at and not share.at.is_like(throughput.at):
+        yield f"the share was measured at {share.at}, another step: a faster one waits longer for its input"
     fed, wanted = share.host_images_per_second, throughput.images_per_second * share.value
-    if fed is None or wanted <= fed:
-        return ""
-    return f"it takes {wanted:,.0f} images/s, but the host alone fed {fed:,.0f} where this was measured"
+    if fed is not None and wanted > fed:
+        yield f"it takes {wanted:,.0f} images/s, but the host alone fed {fed:,.0f} where this was measured"
 
 
-def of_cards(images_per_second: float, cards: int, efficiency: float | None, detail: str) -> Throughput:
-    """Return the throughput of ``cards`` from that of one.
+def of_cards(
+    images_per_second: float,
+    cards: int,
+    efficiency: float | None,
+    detail: str,
+    at: At | None = None,
+    disturbed: tuple[str, ...] = (),
+) -> Throughput:
+    """Return the throughput of ``cards`` from that of one, which was measured ``at`` a step.
 
     Raises:
         ConfigError: There are several cards and how well they work together is not known.
     """
     if cards == 1:
-        return Throughput(images_per_second, 1, detail)
+        return Throughput(images_per_second, 1, detail, at, disturbed)
     if efficiency is None:
         raise ConfigError(
             [f"--cards {cards} needs --efficiency: throughput of {cards} cards / ({cards} x that of one), 0 to 1"]
         )
     told = f"{detail}, x {cards} cards at efficiency {efficiency:g}"
-    return Throughput(images_per_second * cards * efficiency, cards, told)
+    return Throughput(images_per_second * cards * efficiency, cards, told, at, disturbed)
 
 
 def throughput_of(
@@ -134,7 +192,8 @@ def throughput_of(
         spread = [one for one in fitting if one.replicas == cards]
         if spread:
             best = _best(spread)
-            return Throughput(best.images_per_second, cards, f"{_told(best)}, measured on {cards} cards")
+            told = f"{_at(best)}, measured on {cards} cards"
+            return Throughput(best.images_per_second, cards, told, _at(best), marks(best.record))
     alone = [one for one in fitting if one.replicas == 1]
     if not alone:
         asked = _asked(network, dtype, batch, size)
@@ -142,21 +201,41 @@ def throughput_of(
     best = _best(alone)
     if cards > 1 and efficiency is None:
         efficiency = _efficiency(result, network, cards)
-    return of_cards(best.images_per_second, cards, efficiency, f"{_told(best)}, measured")
+    at = _at(best)
+    return of_cards(best.images_per_second, cards, efficiency, f"{at}, measured", at, marks(best.record))
 
 
 def share_of(result: BenchResult) -> Share | None:
-    """Return the share that the input pipeline probe measured: fed over not fed; None where it was not measured.
+    """Return the share that follows from the input pipeline as measured; None where it was not measured.
 
-    The range goes from the untuned pipeline to the tuned one.
+    It is what the tuned pipeline kept of the card's own rate, times :data:`REST`, since input is not all that a
+    training waits for. The range reaches from the slower pipeline with :data:`LEAST_REST` to the input alone.
     """
     tuned, untuned = _fed(result, "together_tuned"), _fed(result, "together_untuned")
     if tuned is None:
         return None
-    detail = f"measured with the input pipeline at {tuned.where}: tuned {tuned.share:.2f}"
-    detail += "" if untuned is None else f", untuned {untuned.share:.2f}"
-    low = tuned.share if untuned is None else min(tuned.share, untuned.share)
-    return Share(tuned.share, low, tuned.share, "measured", detail, tuned.host_images_per_second)
+    fed = [one for one in (tuned, untuned) if one is not None]
+    shares = [one.share for one in fed]
+    told = f"tuned {tuned.share:.2f}" + (f", untuned {untuned.share:.2f}" if untuned else "")
+    return Share(
+        value=tuned.share * REST,
+        low=min(shares) * LEAST_REST,
+        high=max(shares),
+        origin="measured",
+        detail=f"input alone kept {told}, measured at {tuned.at or 'an unknown step'}; "
+        f"times {REST:g}, from {LEAST_REST:g} to 1, for evaluation and checkpoints, which is assumed",
+        host_images_per_second=tuned.host_images_per_second,
+        at=tuned.at,
+        doubts=tuple(_doubts(fed)),
+    )
+
+
+def _doubts(fed: list[_Fed]) -> Iterator[str]:
+    disturbed = marks_text(one.record for one in fed)
+    if disturbed:
+        yield f"the input pipeline was measured {disturbed}"
+    if fed[-1].share > fed[0].share:
+        yield "the untuned input pipeline came out faster than the tuned one: they differ by less than they scatter"
 
 
 def time_text(time_s: float) -> str:
@@ -172,12 +251,11 @@ def time_text(time_s: float) -> str:
 
 def _fed(result: BenchResult, variant: str) -> _Fed | None:
     """Return the first good measurement of a pipeline variant."""
-    answers = (record.result for step in result.steps for record in step.records)
-    for answer in answers:
+    for record in (record for step in result.steps for record in step.records):
+        answer = record.result
         alone = answer.figures.get("card_images_per_second")
         if (answer.probe, answer.variant, answer.status) == ("pipeline", variant, "ok") and answer.value and alone:
-            where = f"{answer.dtype} {answer.shape}".strip()
-            return _Fed(min(1.0, answer.value / alone), where, answer.figures.get("host_images_per_second"))
+            return _Fed(min(1.0, answer.value / alone), record, answer.figures.get("host_images_per_second"))
     return None
 
 
@@ -190,8 +268,8 @@ def _best(measured: list[Point]) -> Point:
     return max(measured, key=lambda one: one.images_per_second)
 
 
-def _told(one: Point) -> str:
-    return f"{one.network} {one.dtype} {one.mode}, {one.size} px, batch {one.batch}"
+def _at(one: Point) -> At:
+    return At(one.network, one.dtype, one.mode, one.size, one.batch)
 
 
 def _asked(network: str, dtype: str, batch: int, size: int) -> str:

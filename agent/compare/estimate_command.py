@@ -116,4 +116,4 @@ def _lines(made: Estimate) -> list[str]:
     if made.cost is not None and made.cheapest is not None and made.dearest is not None:
         range_text = f", from {made.cheapest:,.2f} to {made.dearest:,.2f}" if has_range else ""
         lines.append(f"cost         {made.cost:,.2f}{range_text}, at {made.price_per_hour:g} an hour and card")
-    return [*lines, *([f"caution      {made.caution}"] if made.caution else [])]
+    return [*lines, *(f"caution      {caution}" for caution in made.cautions)]

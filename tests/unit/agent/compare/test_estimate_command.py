@@ -41,9 +41,10 @@ def test_a_result_brings_throughput_and_measured_share(tmp_path: Path) -> None:
     done = called("--result", str(tmp_path / "r.json"), "--price-per-hour", "2.5")
 
     assert "2,222.2 images/s: resnet50 bf16 xla, 224 px, batch 128, measured" in done.output
-    assert "0.90: measured with the input pipeline" in done.output
+    assert "0.81: input alone kept tuned 0.90" in done.output
+    assert "caution      the share was measured at resnet50 bf16 graph" in done.output
     assert "at 2.5 an hour and card" in done.output
-    assert "caution      it takes 2,000 images/s" in done.output
+    assert "time         17 h 48 min, from 16 h 1 min to 20 h 1 min\n" in done.output
 
 
 def test_json_has_the_same_numbers() -> None:
@@ -51,6 +52,14 @@ def test_json_has_the_same_numbers() -> None:
     told = json.loads(called("--throughput", "2000", "--json").output)
     assert told["time_s"] == pytest.approx(1281167 * 90 / 1400)
     assert told["share"]["origin"] == "usual"
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "0", "1e300"])
+def test_epochs_are_a_number_of_this_world(value: str) -> None:
+    """What no training has is refused, never computed with."""
+    done = CliRunner().invoke(estimate, ["--samples", "1", "--epochs", value, "--throughput", "1"])
+    assert done.exit_code == 2
+    assert "--epochs" in done.output
 
 
 @pytest.mark.parametrize(
@@ -61,6 +70,9 @@ def test_json_has_the_same_numbers() -> None:
         (("--throughput", "0"), "--throughput"),
         (("--throughput", "1e-300"), "--throughput"),
         (("--throughput", "nan"), "'nan' is not a number"),
+        (("--throughput", "inf"), "--throughput"),
+        (("--throughput", "1", "--price-per-hour", "inf"), "--price-per-hour"),
+        (("--throughput", "1", "--cards", "2", "--efficiency", "nan"), "'nan' is not a number"),
         (("--throughput", "1", "--share", "1.2"), "--share"),
         (("--throughput", "1", "--share", "nan"), "'nan' is not a number"),
         (("--throughput", "1", "--dtype", "bf16"), "--dtype: without effect without --result"),
