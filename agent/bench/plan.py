@@ -15,7 +15,9 @@ SMALLER_CARD_BYTES: Final = 16 * GIB
 PRECISIONS: Final = ("bf16", "fp16", "tf32", "fp32")
 _NETWORKS: Final[tuple[ProbeName, ...]] = ("resnet50", "vgg16")
 _MOST_BATCH: Final = {"resnet50": 8192, "vgg16": 4096}
-_XLA_BATCHES: Final = {"resnet50": (64, 256), "vgg16": (64,)}
+_XLA_SEARCHED: Final = "bf16"
+"""In the other precisions XLA compiles two batches only: a compilation takes over half a minute."""
+_XLA_BATCHES: Final = (64, 256)
 _SERIES: Final = 100
 _DEADLINE_S: Final = 120.0
 _DEADLINE_TIMES: Final = 8.0
@@ -37,6 +39,8 @@ class PlannedStep(msgspec.Struct, frozen=True, kw_only=True):
     reserve_all: bool = False
     search_to: int = 0
     """Largest batch to try, the request's own being the first; 0 for no search."""
+    narrow: bool = True
+    """Whether the search goes on between the largest doubled batch that fits and the next one."""
 
     @property
     def deadline_s(self) -> float:
@@ -105,8 +109,7 @@ def _full(data_dir: str, *, limited: bool) -> Iterator[PlannedStep]:
     for network, dtype in product(_NETWORKS, PRECISIONS):
         yield _search(network, dtype, 150.0)
     for network, dtype in product(_NETWORKS, PRECISIONS):
-        requests = [train(network, dtype, batch, "xla") for batch in _XLA_BATCHES[network]]
-        yield _step(f"{network}/{dtype}/xla", 50.0 * len(requests), *requests)
+        yield _xla(network, dtype)
     yield _step("cifar", 20.0, *(train("resnet50", dtype, 64, size=32) for dtype in ("bf16", "tf32")))
     yield _step("resolution", 35.0, *(train("resnet50", "bf16", 64, size=size) for size in (224, 384, 512)))
     yield from (_step(f"steps/{name}", 20.0, train(name, "bf16", 64, steps=_SERIES)) for name in _NETWORKS)
@@ -153,10 +156,19 @@ def _article(dtype: str, size: int, batch: int, expected_s: float) -> Iterator[P
     yield _step("article/keras", expected_s, theirs)
 
 
-def _search(network: ProbeName, dtype: str, expected_s: float) -> PlannedStep:
-    first = train(network, dtype, 16)
-    most = _MOST_BATCH[network]
-    return PlannedStep(name=f"{network}/{dtype}/graph", requests=(first,), expected_s=expected_s, search_to=most)
+def _search(
+    network: ProbeName, dtype: str, expected_s: float, mode: Mode = "graph", *, narrow: bool = True
+) -> PlannedStep:
+    return PlannedStep(
+        name=f"{network}/{dtype}/{mode}", requests=(train(network, dtype, 16, mode),), expected_s=expected_s,
+        search_to=_MOST_BATCH[network], narrow=narrow,
+    )  # fmt: skip
+
+
+def _xla(network: ProbeName, dtype: str) -> PlannedStep:
+    if dtype == _XLA_SEARCHED:
+        return _search(network, dtype, 420.0, "xla", narrow=False)
+    return _step(f"{network}/{dtype}/xla", 100.0, *(train(network, dtype, batch, "xla") for batch in _XLA_BATCHES))
 
 
 def _matmul(expected_s: float, seconds: float = 0.0) -> PlannedStep:

@@ -11,12 +11,12 @@ RESOLUTION: Final = 16
 """The search ends when the largest good batch and the smallest bad one differ by a sixteenth, or by 1."""
 
 
-def find_largest(attempt: Attempt, first: int, most: int) -> int:
+def find_largest(attempt: Attempt, first: int, most: int, *, narrow: bool = True) -> int:
     """Return the largest batch up to ``most`` that was seen to fit, 0 where none did.
 
     What a used child could not hold is tried again in a fresh one, since the first may have been fragmented:
     only a batch that did not fit as the first of its child bounds the search. A batch that fails for another
-    reason than memory ends it.
+    reason than memory ends it. Without ``narrow`` it is the largest of the doubled batches that fits.
     """
     good, bad = 0, most + 1
     ladder = doublings(first, most)
@@ -29,7 +29,7 @@ def find_largest(attempt: Attempt, first: int, most: int) -> int:
         if "oom" in outcomes and not fitted:
             bad = ladder[0]
         ladder = ladder[fitted:]
-    while bad - good > max(1, good // RESOLUTION):
+    while narrow and bad - good > max(1, good // RESOLUTION):
         middle = (good + bad) // 2
         match attempt((middle,))[0]:
             case "fits":

@@ -56,6 +56,13 @@ def test_one_child_doubles_and_each_further_one_halves_the_gap() -> None:
     assert card.children == [(16, 32, 64, 128, 256, 512, 1024), (512, 1024), (384,), (320,), (352,), (336,)]
 
 
+def test_a_coarse_search_ends_with_the_doublings() -> None:
+    """The batch that a used child could not hold is still tried in a fresh one."""
+    card = FakeCard(530, lost=100)
+    assert find_largest(card.attempt, 16, 4096, narrow=False) == 512
+    assert [children[0] for children in card.children] == [16, 512, 1024]
+
+
 def test_batches_double_up_to_the_most() -> None:
     """Both ends included."""
     assert doublings(3, 24) == (3, 6, 12, 24)
