@@ -19,3 +19,8 @@ def size_bytes(text: str) -> int:
     if match is None or float(match[1]) == 0.0:
         raise click.BadParameter(f"{text!r} is no amount of memory; right would be 16GiB, 512MiB or 24GB")
     return int(float(match[1]) * _UNITS_BYTES[match[2].upper()])
+
+
+def limit_text(limit_bytes: int) -> str:
+    """Return a memory limit for people, as ``16 GiB``; 0 bytes stand for none."""
+    return f"{limit_bytes / _UNITS_BYTES['GIB']:g} GiB" if limit_bytes else "none"

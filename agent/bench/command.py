@@ -2,7 +2,6 @@
 
 import contextlib
 import sys
-import tempfile
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
@@ -12,20 +11,23 @@ import click
 import msgspec
 from rich.console import Console
 
-from agent import logs
+from agent import logs, usage
 from agent.bench import smoke, tf_cnn
 from agent.bench.environment import default_label, differences, machine_of, masked, with_software
 from agent.bench.model import SCHEMA_VERSION, BenchResult, Extent, Step
+from agent.bench.order import DEFAULT_FILE, Format, Order, begun, label_text, settled
 from agent.bench.plan import PlannedStep, plan
 from agent.bench.progress import Reporter
 from agent.bench.runner import Lab, OtherMachineError, StoppedError, pending, run_plan
 from agent.bench.store import held, load, save
 from agent.bench.summary import show
+from agent.bench.workplace import workplace
 from agent.clock import SystemClock
 from agent.config.settings import Settings
 from agent.errors import EXIT_BAD_CARD, EXIT_OK, EXIT_UNKNOWN_CARD, ConfigError
 from agent.interrupt import interruptible, signals_noted, watched
 from agent.invocation import Invocation
+from agent.model.next_action import next_action
 from agent.model.plain import plain
 from agent.model.probe import DeviceKind, ProbeRecord
 from agent.model.snapshot import Card
@@ -33,33 +35,10 @@ from agent.nvml.client import ReaderClient
 from agent.probes.job import Setup
 from agent.probes.quick import side_by_side
 from agent.probes.session import ProbeSession
-from agent.size import size_bytes
+from agent.size import limit_text, size_bytes
 
-DEFAULT_FILE: Final = Path("heatsoak-bench.json")
 READY_S: Final = 10.0
 """How long to wait for the driver and for cards to be seen at rest."""
-
-Format = Literal["table", "json", "tf_cnn"]
-
-
-class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked for on the command line."""
-
-    extent: Literal["quick", "full"]
-    output: Path | None
-    device: DeviceKind
-    gpus: tuple[str, ...]
-    label: str
-    memory_limit_bytes: int
-    article: bool
-    resume: bool
-    force: bool
-    form: Format
-
-    @property
-    def path(self) -> Path:
-        """Where the result goes."""
-        return self.output or DEFAULT_FILE
 
 
 @click.command()
@@ -70,10 +49,9 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
               help=f"Result file. Default: {DEFAULT_FILE}; none with --smoke.")  # fmt: skip
 @click.option("--resume", is_flag=True, help="Go on with the result file where it stopped.")
 @click.option("--gpu", "gpus", multiple=True, help="Index or UUID of a card; may be repeated. Default: all cards.")
-@click.option("--device", type=click.Choice(["gpu", "cpu"]), help="Default: probe.device of the configuration.")
-@click.option(
-    "--label", default="", help="What to call this result. Default: the card's name and TensorFlow's version."
-)
+@click.option("--device", type=click.Choice(["gpu", "cpu"]), help="Default: the file's, else probe.device.")
+@click.option("--label", type=label_text, default="", metavar="TEXT",
+              help="What to call this result. Default: the card's name and TensorFlow's version.")  # fmt: skip
 @click.option("--memory-limit", "memory_limit_bytes", type=size_bytes, default=None, metavar="SIZE",
               help="Play a smaller card, as 16GiB.")  # fmt: skip
 @click.option(
@@ -81,9 +59,9 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 )
 @click.option("--format", "form", type=click.Choice(["table", "json", "tf_cnn"]), default="table", show_default=True)
 @click.option("--force", is_flag=True, help="Measure on cards that are in use too.")
-@click.pass_obj
+@click.pass_context
 def bench(
-    invocation: Invocation,
+    context: click.Context,
     *,
     quick: bool,
     full: bool,
@@ -106,28 +84,35 @@ def bench(
 
     \f
     Raises:
-        click.UsageError: More than one of --quick, --full and --smoke was given.
+        click.UsageError: More than one of --quick, --full and --smoke was given, or an option without effect.
     """  # noqa: D301 - click ends its help at the form feed
     if quick + full + smoking > 1:
         given = " ".join(name for name, on in (("--quick", quick), ("--full", full), ("--smoke", smoking)) if on)
         raise click.UsageError(f"{given}: give one of them")
+    if smoking:
+        usage.refuse(context, ("resume", "method"), "beside --smoke, which always measures the same")
+    extent: Literal["quick", "full"] | None = "full" if full else "quick" if quick else None
+    invocation: Invocation = context.obj
     settings = invocation.settings()
     logs.configure(msgspec.structs.replace(settings.log, level="critical"), invocation.environ, sys.stderr)
-    order = Order(
-        extent="full" if full else "quick", output=output, device=device or settings.probe.device, gpus=gpus,
-        label=label, memory_limit_bytes=memory_limit_bytes or 0, article=method == "article", resume=resume,
-        force=force, form=form,
-    )  # fmt: skip
-    return _smoke(invocation, settings, order) if smoking else _bench(invocation, settings, order)
+    path = output if smoking else output or DEFAULT_FILE
+    if path is None and form != "json":
+        usage.refuse(context, ("label",), "beside --smoke without -o")
+    with contextlib.nullcontext() if path is None else held(path):
+        stored = None if path is None else _stored(path, resume=resume, smoking=smoking)
+        was = begun(stored)
+        order = Order(
+            output=path, extent=settled("extent", extent, was.extent, "quick"),
+            device=settled("device", device, was.device, settings.probe.device), gpus=gpus, label=label,
+            memory_limit_bytes=settled("memory limit", memory_limit_bytes, was.memory_limit_bytes, 0, limit_text),
+            article=method == "article", force=force, form=form,
+        )  # fmt: skip
+        if order.device == "cpu":
+            usage.refuse(context, ("gpus", "memory_limit_bytes", "force"), "on the CPU (--device, probe.device, file)")
+        return _smoke(invocation, settings, order) if smoking else _bench(invocation, settings, order, stored)
 
 
-def _bench(invocation: Invocation, settings: Settings, order: Order) -> int:
-    with held(order.path):
-        return _bench_alone(invocation, settings, order)
-
-
-def _bench_alone(invocation: Invocation, settings: Settings, order: Order) -> int:
-    stored = _stored(order)
+def _bench(invocation: Invocation, settings: Settings, order: Order, stored: BenchResult | None) -> int:
     with _session(settings, order.device) as session:
         cards = _cards(session, order)
         if order.device == "gpu" and not cards:
@@ -141,20 +126,20 @@ def _bench_alone(invocation: Invocation, settings: Settings, order: Order) -> in
             session, cards, SystemClock(), force=order.force, memory_limit_bytes=order.memory_limit_bytes
         )  # fmt: skip
         with _written(order.path):
-            save(result, order.path)
             code, result = _carry_out(result, steps, lab, order)
     if result.complete:
         _print(result, order.form)
     return code
 
 
-def _stored(order: Order) -> BenchResult | None:
+def _stored(path: Path, *, resume: bool, smoking: bool) -> BenchResult | None:
     """Return the result to go on with; None where a new one is to be made."""
-    if not order.path.exists():
+    if not path.exists():
         return None
-    if not order.resume:
-        raise ConfigError([f"{order.path}: is there already; name another file with -o, or go on with it by --resume"])
-    return load(order.path)
+    if not resume:
+        ways = "name another file with -o" + ("" if smoking else ", or go on with it by --resume")
+        raise ConfigError([f"{path}: is there already; {ways}"])
+    return load(path)
 
 
 def _begun(
@@ -172,10 +157,9 @@ def _begun(
             schema_version=SCHEMA_VERSION, heatsoak=_version(), label=order.label, extent=order.extent,
             started_wall_s=SystemClock().wall_s(), machine=machine, memory_limit_bytes=order.memory_limit_bytes,
         )  # fmt: skip
-    faults = differences(stored, machine, order.memory_limit_bytes)
-    for name, was, now in (("extent", stored.extent, order.extent), ("heatsoak", stored.heatsoak, _version())):
-        if was != now:
-            faults.append(f"{name}: {was} in the file, {now} now")
+    faults = differences(stored, machine)
+    if stored.heatsoak != _version():
+        faults.append(f"heatsoak: {stored.heatsoak} in the file, {_version()} now")
     if faults:
         raise OtherMachineError("\n".join(f"{order.path}: {fault}" for fault in faults))
     return msgspec.structs.replace(stored, label=order.label or stored.label, complete=False)
@@ -191,19 +175,25 @@ def _carry_out(result: BenchResult, steps: tuple[PlannedStep, ...], lab: Lab, or
             result = watched(work, noted, lab.stop)
             reporter.finish()
     except StoppedError as stopped:
-        click.echo(f"heatsoak: {'interrupted in ' if noted else ''}{stopped}", err=True)
-        click.echo(
-            f"heatsoak: {order.path} holds {reporter.done} of {len(steps)} steps; "
-            "the same command with --resume goes on",
-            err=True,
-        )
+        kept = f"{order.path} holds {reporter.done} of {len(steps)} steps" if reporter.done else ""
+        click.echo("\n".join(_ending(stopped, kept, signalled=bool(noted))), err=True)
         return (128 + noted[0] if noted else _code_of(stopped.record)), result
     return _code_of_all(result), result
 
 
+def _ending(stopped: StoppedError, kept: str, *, signalled: bool) -> Iterator[str]:
+    """Yield why a benchmark ended early, what to do about it, and what is kept."""
+    action = "" if signalled else next_action(stopped.record)
+    yield f"heatsoak: {f'interrupted in {stopped.step}' if signalled else stopped}"
+    if action:
+        yield f"  -> {action}"
+    if kept:
+        yield f"heatsoak: {kept}; {'then ' if action else ''}the same command with --resume goes on"
+    else:
+        yield "heatsoak: nothing was measured, so no file was written"
+
+
 def _smoke(invocation: Invocation, settings: Settings, order: Order) -> int:
-    if order.output is not None and order.output.exists():
-        raise ConfigError([f"{order.output}: is there already; name another file with -o"])
     with _session(settings, order.device) as session:
         cards = _cards(session, order)
         if order.device == "gpu" and not cards:
@@ -281,11 +271,10 @@ def _written(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _session(settings: Settings, kind: DeviceKind) -> Iterator[ProbeSession]:
-    """Open a session with compilation caches of its own, so that first steps are as cold in each benchmark."""
     clock = SystemClock()
     source = ReaderClient(settings.nvml, clock) if kind == "gpu" and settings.nvml.enabled else None
-    with tempfile.TemporaryDirectory(prefix="heatsoak-bench-") as directory:
-        session = ProbeSession(settings.probe, source, clock, Path(directory))
+    with workplace(clock) as directory:
+        session = ProbeSession(settings.probe, source, clock, directory)
         session.start()
         try:
             yield session

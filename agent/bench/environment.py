@@ -110,7 +110,7 @@ def masked(record: ProbeRecord) -> ProbeRecord:
     return msgspec.structs.replace(record, uuid=uuid, device=device, result=result)
 
 
-def differences(stored: BenchResult, now: Machine, memory_limit_bytes: int) -> list[str]:
+def differences(stored: BenchResult, now: Machine) -> list[str]:
     """Return why measurements made now do not belong to a stored result, one line each; empty where they do.
 
     TensorFlow and power limits count only where they are known on both sides.
@@ -121,7 +121,6 @@ def differences(stored: BenchResult, now: Machine, memory_limit_bytes: int) -> l
         ("cards", _cards(was), _cards(now)),
         ("driver", was.driver, now.driver),
         ("processor", _processor(was), _processor(now)),
-        ("memory limit", f"{stored.memory_limit_bytes} bytes", f"{memory_limit_bytes} bytes"),
     ]
     if was.tensorflow and now.tensorflow:
         pairs.append(("TensorFlow", was.tensorflow, now.tensorflow))

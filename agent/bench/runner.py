@@ -19,6 +19,7 @@ from agent.model.snapshot import Card
 from agent.probes.job import Setup
 from agent.probes.outcome import ENVIRONMENT_REASONS
 from agent.probes.session import ProbeSession
+from agent.probes.show import cause_text
 
 REST_S: Final = 30.0
 """How long to wait for cards to come to rest, which the last child kept busy."""
@@ -33,8 +34,8 @@ class StoppedError(HeatsoakError):
 
     def __init__(self, step: str, record: ProbeRecord) -> None:
         """Take the step that could not be made and the record that says why."""
-        answer = record.result
-        super().__init__(f"{step}: {answer.status}/{answer.reason} {answer.detail}".rstrip())
+        super().__init__(f"{step} could not be measured: {cause_text(record.result)}")
+        self.step = step
         self.record = record
 
 
@@ -93,7 +94,7 @@ class Lab:
             outcomes = [outcome_of(record) for record in answers]
             return outcomes[: next((at + 1 for at, one in enumerate(outcomes) if one != "fits"), len(outcomes))]
 
-        find_largest(attempt, template.batch, step.search_to)
+        find_largest(attempt, template.batch, step.search_to, narrow=step.narrow)
         return tuple(records)
 
     def _child(
@@ -178,7 +179,7 @@ class _Guard:
     def take(self, event: ChildEvent) -> None:
         if isinstance(event, Hello) and event.environment.tensorflow:
             now = msgspec.structs.replace(self._result.machine, tensorflow=event.environment.tensorflow)
-            self._faults = differences(self._result, now, self._result.memory_limit_bytes)
+            self._faults = differences(self._result, now)
             if self._faults:
                 self._lab.stop()
         self._on_event(event)

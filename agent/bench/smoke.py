@@ -11,10 +11,9 @@ from agent.errors import EXIT_BAD_CARD, EXIT_OK, EXIT_UNKNOWN_CARD
 from agent.model.next_action import next_action
 from agent.model.probe import DeviceKind, ProbeRecord, ProbeRequest
 from agent.model.snapshot import Card
-from agent.model.vocabulary import PROBE_REASONS
 from agent.probes.job import Setup
 from agent.probes.session import ProbeSession
-from agent.probes.show import value_text
+from agent.probes.show import cause_text, value_text
 
 WITHIN_S: Final = 45.0
 STEPS: Final = 20
@@ -73,8 +72,7 @@ def answer_of(records: Sequence[ProbeRecord], name: str = "") -> Answer:
         found = f"TensorFlow {first.environment.tensorflow} computed {where}, and right: {values}"
         return Answer(device, uses=True, wrong=False, found=found)
     reason = bad.result.reason.partition(":")[0]
-    meaning = PROBE_REASONS[bad.result.status].get(reason, "")
-    found = f"{bad.result.reason}: {bad.result.detail or meaning}"
+    found = cause_text(bad.result)
     wrong = bad.result.status == "wrong_answer" or reason == "gpu_lost"
     return Answer(device, uses=False, wrong=wrong, found=found, next_action=next_action(bad))
 

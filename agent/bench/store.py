@@ -31,7 +31,6 @@ def save(result: BenchResult, path: Path) -> None:
     Raises:
         OSError: It cannot be written.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         draft.write_bytes(msgspec.json.format(msgspec.json.encode(result, enc_hook=plain), indent=1) + b"\n")
@@ -50,10 +49,10 @@ def held(path: Path) -> Iterator[None]:
     """
     shown, lock = clean_label(str(path), 500), path.with_name(f".{path.name}.lock")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise ConfigError([f"{shown}: cannot be written: {error.strerror}; name another file with -o"]) from error
+        why = error.strerror if path.parent.is_dir() else "there is no such directory"
+        raise ConfigError([f"{shown}: cannot be written: {why}; name another file with -o"]) from error
     try:
         if not _locked(descriptor, lock):
             raise ConfigError([f"{shown}: another benchmark writes it; wait for its end, or name another file with -o"])

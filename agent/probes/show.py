@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, TextIO
 
 from agent.model.probe import ChildEvent, Hello, Phase, ProbeRecord, ProbeRequest, ProbeResult
+from agent.model.vocabulary import PROBE_REASONS
 
 _PREFIXED: Final = {"flop/s": "FLOP/s", "byte/s": "B/s", "byte": "B"}
 _PREFIXES: Final = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -15,6 +16,13 @@ def value_text(result: ProbeResult) -> str:
     if result.value is None:
         return f"{result.status}: {result.reason}"
     return quantity_text(result.value, result.unit)
+
+
+def cause_text(result: ProbeResult) -> str:
+    """Return why there is no value: the reason, and what was said of it or what it means."""
+    word = result.reason.partition(":")[0]
+    meaning = PROBE_REASONS[result.status].get(word, "")
+    return ": ".join(filter(None, (result.reason, result.detail or meaning)))
 
 
 def quantity_text(value: float, unit: str) -> str:

@@ -47,8 +47,15 @@ def environ(tmp_path: Path, stub: StubInterpreter) -> Environ:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Return where the result goes."""
-    return tmp_path / "results" / "r.json"
+    """Return where the result goes, a folder of its own."""
+    folder = tmp_path / "results"
+    folder.mkdir()
+    return folder / "r.json"
+
+
+def began(path: Path) -> bool:
+    """Return whether a benchmark holds the file."""
+    return path.with_name(f".{path.name}.lock").exists()
 
 
 def test_full_plan_on_two_cards(environ: Environ, path: Path) -> None:
@@ -88,7 +95,9 @@ def test_an_interrupted_run_goes_on_where_it_stopped(environ: Environ, path: Pat
         running.kill()
         running.wait()
     assert running.returncode == 130, said
-    assert "--resume" in said
+    assert "heatsoak: interrupted in " in said
+    assert "shutting_down" not in said
+    assert "the same command with --resume goes on" in said
     before = load(path)
     assert before.steps
     assert not before.complete
@@ -106,15 +115,19 @@ def test_an_interrupted_run_goes_on_where_it_stopped(environ: Environ, path: Pat
 
 
 def test_sigterm_keeps_what_is_done(environ: Environ, path: Path, stub: StubInterpreter) -> None:
-    """As a batch system ends jobs."""
+    """As a batch system ends jobs; without a step that is nothing, and no file bars the next try."""
     stub.behave("long")
     running = subprocess.Popen(command("-o", str(path)), env=environ, stderr=subprocess.PIPE, text=True)
-    eventually(path.exists, "a file before the first step")
-    time.sleep(0.5)
+    eventually(lambda: began(path), "a lock beside the file")
+    time.sleep(3.0)
     running.terminate()
     _, said = running.communicate(timeout=30)
     assert running.returncode == 143, said
-    assert "holds 0 of" in said
+    assert said.splitlines() == [
+        "heatsoak: interrupted in cold/graph",
+        "heatsoak: nothing was measured, so no file was written",
+    ]
+    assert list(path.parent.iterdir()) == []
 
 
 def change(path: Path, **changes: object) -> None:
@@ -132,8 +145,9 @@ def test_a_result_of_another_machine_is_not_gone_on_with(environ: Environ, path:
     resume = ("-o", str(path), "--resume")
     for arguments, word in (
         (("--gpu", "0"), "cards: 1 NVIDIA H200"),
-        (("--gpu", "1", "--memory-limit", "16GiB"), "memory limit: 0 bytes in the file, 17179869184 bytes now"),
+        (("--gpu", "1", "--memory-limit", "16GiB"), "memory limit: none in the file, 16 GiB now"),
         (("--gpu", "1", "--full"), "extent: quick in the file, full now"),
+        (("--device", "cpu"), "device: gpu in the file, cpu now"),
     ):
         refused = bench(*resume, *arguments, environ=environ)
         assert (refused.returncode, word in refused.stderr) == (2, True), refused.stderr
@@ -150,8 +164,37 @@ def test_a_card_in_use_stops_the_benchmark(environ: Environ, path: Path, tmp_pat
     scenario = write_scenario(tmp_path / "mig.scenario", ["include mig"])
     done = bench("-o", str(path), environ={**environ, "FAKE_NVML_SCENARIO": str(scenario)})
     assert done.returncode == 11, done.stderr
-    assert "skipped/mig_mode" in done.stderr
-    assert load(path).steps == ()
+    assert "heatsoak: cold/graph could not be measured: mig_mode: " in done.stderr
+    assert "  -> end MIG mode" in done.stderr
+    assert not path.exists()
+
+
+def test_a_broken_environment_says_what_to_do_and_bars_nothing(
+    environ: Environ, path: Path, stub: StubInterpreter
+) -> None:
+    """Going on would fail in the same way, so nobody is sent there before it is cured."""
+    stub.behave("no_tensorflow")
+    done = bench("-o", str(path), "--gpu", "0", environ=environ)
+    assert done.returncode == 11, done.stderr
+    assert "cold/graph could not be measured: tensorflow_missing: " in done.stderr
+    assert "  -> install TensorFlow: `pip install" in done.stderr
+    assert "--resume" not in done.stderr
+    stub.behave("bench")
+    cured = bench("-o", str(path), "--gpu", "0", environ=environ)
+    assert cured.returncode == 0, cured.stderr
+
+
+def test_going_on_takes_the_plan_of_the_file(environ: Environ, path: Path) -> None:
+    """Nobody has to remember whether it was begun as a full one, or under which limit."""
+    done = bench("--full", "--gpu", "0", "--memory-limit", "16GiB", "-o", str(path), environ=environ)
+    assert done.returncode == 0, done.stderr
+    before = load(path)
+    save(msgspec.structs.replace(before, complete=False, steps=before.steps[:-1]), path)
+    again = bench("--resume", "--gpu", "0", "-o", str(path), environ={**environ, "HEATSOAK_PROBE_DEVICE": "cpu"})
+    assert again.returncode == 0, again.stderr
+    after = load(path)
+    assert (after.complete, after.extent, after.memory_limit_bytes) == (True, "full", 16 << 30)
+    assert [step.name for step in after.steps] == [step.name for step in before.steps]
 
 
 def test_a_card_lost_on_the_way_ends_the_benchmark(environ: Environ, path: Path, tmp_path: Path) -> None:
@@ -164,6 +207,7 @@ def test_a_card_lost_on_the_way_ends_the_benchmark(environ: Environ, path: Path,
     assert result.steps
     assert not result.complete
     assert f"holds {len(result.steps)} of" in done.stderr
+    assert "then the same command with --resume goes on" in done.stderr
 
 
 def test_a_benchmark_without_any_figure_is_no_success(environ: Environ, path: Path, stub: StubInterpreter) -> None:
@@ -186,7 +230,11 @@ def test_formats(environ: Environ, path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("behaviour", "code", "word"),
-    [("bench", 0, "gpu 1 NVIDIA H200: yes"), ("no_tensorflow", 11, "-> pip install"), ("on_cpu", 11, "ran_on_cpu")],
+    [
+        ("bench", 0, "gpu 1 NVIDIA H200: yes"),
+        ("no_tensorflow", 11, "-> install TensorFlow: "),
+        ("on_cpu", 11, "ran_on_cpu"),
+    ],
 )
 def test_smoke_answers_for_each_card(
     environ: Environ, path: Path, stub: StubInterpreter, behaviour: str, code: int, word: str
@@ -197,6 +245,8 @@ def test_smoke_answers_for_each_card(
     assert (done.returncode, word in done.stdout) == (code, True), done.stdout + done.stderr
     assert load(path).extent == "smoke"
     assert bench("--smoke", "-o", str(path), environ=environ).returncode == 2
+    onward = bench("--resume", "-o", str(path), environ=environ)
+    assert (onward.returncode, "answer of --smoke" in onward.stderr) == (2, True), onward.stderr
 
 
 @pytest.mark.parametrize("form", ["json", "tf_cnn"])
@@ -225,25 +275,31 @@ def test_smoke_is_interrupted_at_once(environ: Environ, stub: StubInterpreter) -
 
 
 def test_two_benchmarks_do_not_write_one_file(environ: Environ, path: Path, stub: StubInterpreter) -> None:
-    """The second is refused and leaves the first one's file alone; a killed one is no obstacle."""
+    """The second is refused and leaves the first one's file alone; a killed one is no obstacle and leaves nothing."""
+    temporary = path.parent.parent / "temporary"
+    temporary.mkdir()
+    environ = {**environ, "TMPDIR": str(temporary)}
     stub.behave("long")
     first = subprocess.Popen(command("-o", str(path)), env=environ, stderr=subprocess.DEVNULL)
     try:
-        eventually(path.exists, "a file before the first step")
-        stored = path.read_bytes()
+        eventually(lambda: list(temporary.glob("heatsoak-bench-*/*/scratch/*")), "a child")
         refused = bench("-o", str(path), "--resume", environ=environ)
         assert (refused.returncode, "another benchmark writes it" in refused.stderr) == (2, True), refused.stderr
-        assert path.read_bytes() == stored
+        assert not path.exists()
     finally:
         children = psutil.Process(first.pid).children(recursive=True)
         first.kill()
         first.wait()
+    try:
+        stub.behave("bench")
+        done = bench("-o", str(path), "--resume", environ=environ)
+        assert done.returncode == 0, done.stderr
+        assert list(temporary.glob("*/*")) == []
+        assert not [child for child in children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]
+    finally:
         for child in children:
             with contextlib.suppress(psutil.NoSuchProcess):
                 child.kill()
-    stub.behave("bench")
-    done = bench("-o", str(path), "--resume", environ=environ)
-    assert done.returncode == 0, done.stderr
     assert load(path).complete
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
@@ -266,13 +322,24 @@ def test_without_a_card_both_say_what_to_do(environ: Environ, path: Path) -> Non
     [
         (("--quick", "--full"), "--quick --full"),
         (("--memory-limit", "16"), "16GiB"),
-        (("-o", "/proc/no/such/file.json", "--device", "cpu"), "cannot be written"),
+        (("-o", "/absent/file.json", "--device", "cpu"), "/absent/file.json: cannot be written: there is no such dir"),
+        (("--smoke", "-o", "/absent/file.json", "--device", "cpu"), "there is no such directory"),
+        (("--device", "cpu", "--memory-limit", "4GiB"), "--memory-limit: without effect on the CPU"),
+        (("--device", "cpu", "--gpu", "0", "--force"), "--gpu and --force: without effect on the CPU"),
+        (("--smoke", "--device", "cpu", "--memory-limit", "4GiB"), "--memory-limit: without effect on the CPU"),
+        (("--smoke", "--resume", "--method", "article"), "--resume and --method: without effect beside --smoke"),
+        (("--smoke", "--full"), "--full --smoke"),
+        (("--smoke", "--label", "x"), "--label: without effect beside --smoke without -o"),
+        (("--label", "a\nb"), "'a\\nb' holds what cannot be printed"),
     ],
 )
-def test_usage_errors(environ: Environ, arguments: tuple[str, ...], word: str) -> None:
-    """Exit code 2 before anything is measured."""
-    done = bench(*arguments, environ=environ)
+def test_usage_errors(environ: Environ, path: Path, arguments: tuple[str, ...], word: str) -> None:
+    """Exit code 2 before anything is measured; nothing is left behind."""
+    done = subprocess.run(
+        command(*arguments), env=environ, cwd=path.parent, capture_output=True, text=True, timeout=60, check=False
+    )
     assert (done.returncode, word in done.stderr) == (2, True), done.stderr
+    assert list(path.parent.iterdir()) == []
 
 
 @pytest.mark.tensorflow

@@ -3,7 +3,7 @@
 import click
 import pytest
 
-from agent.size import size_bytes
+from agent.size import limit_text, size_bytes
 
 
 @pytest.mark.parametrize(
@@ -20,3 +20,8 @@ def test_anything_else_is_refused_with_what_would_be_right(text: str) -> None:
     """No unit is guessed."""
     with pytest.raises(click.BadParameter, match="16GiB"):
         size_bytes(text)
+
+
+def test_a_limit_is_told_as_it_is_given() -> None:
+    """In GiB, as cards are built."""
+    assert [limit_text(size) for size in (0, 16 << 30, 512 << 20)] == ["none", "16 GiB", "0.5 GiB"]

@@ -18,15 +18,15 @@ def test_a_saved_result_is_loaded_as_it_was(tmp_path: Path) -> None:
     result = bench_result(
         *plain_steps(), Step("failed", (training(1.0, status="error"),)), Step("p", (pipeline(1, 2),))
     )
-    save(result, tmp_path / "deep" / "r.json")
+    save(result, tmp_path / "r.json")
 
-    assert load(tmp_path / "deep" / "r.json") == result
-    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["r.json"]
+    assert load(tmp_path / "r.json") == result
+    assert [path.name for path in tmp_path.iterdir()] == ["r.json"]
 
 
 def test_one_benchmark_writes_a_file_at_a_time(tmp_path: Path) -> None:
     """The second is told so; nothing is left beside the file."""
-    path = tmp_path / "deep" / "r.json"
+    path = tmp_path / "r.json"
     with held(path), pytest.raises(ConfigError, match=r"r\.json: another benchmark writes it"), held(path):
         pass
     with held(path):
@@ -34,11 +34,13 @@ def test_one_benchmark_writes_a_file_at_a_time(tmp_path: Path) -> None:
     assert list(path.parent.iterdir()) == []
 
 
-def test_where_nothing_can_be_written_no_benchmark_begins() -> None:
-    """One line, with the way out."""
-    told = r"/proc/no/r\.json: cannot be written: .+; name another file"
-    with pytest.raises(ConfigError, match=told), held(Path("/proc/no/r.json")):
+@pytest.mark.parametrize(("path", "why"), [("/proc/r.json", ".+"), ("absent/r.json", "there is no such directory")])
+def test_where_nothing_can_be_written_no_benchmark_begins(tmp_path: Path, path: str, why: str) -> None:
+    """One line, with the way out; a mistyped path makes no directories."""
+    told = rf"r\.json: cannot be written: {why}; name another file"
+    with pytest.raises(ConfigError, match=told), held(tmp_path / path):
         pass
+    assert list(tmp_path.iterdir()) == []
 
 
 def changed(**result: object) -> ProbeRecord:

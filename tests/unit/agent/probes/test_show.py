@@ -7,7 +7,7 @@ import pytest
 
 from agent.model.probe import Device as ProbeDevice
 from agent.model.probe import Environment, Hello, Phase, ProbeRequest, ProbeResult, Timing
-from agent.probes.show import Progress, record_row, table, value_text
+from agent.probes.show import Progress, cause_text, record_row, table, value_text
 from tests.support.records import START_S, record
 
 
@@ -30,6 +30,14 @@ def test_values_are_scaled_to_readable_numbers(unit: str, value: float, text: st
 def test_without_a_value_status_and_reason_stand_there() -> None:
     """Never an empty cell, never a 0."""
     assert value_text(ProbeResult(probe="matmul", status="skipped", reason="busy")) == "skipped: busy"
+
+
+def test_a_cause_is_told_in_words() -> None:
+    """By what was said of it, else by what its word means."""
+    lost = ProbeResult(probe="matmul", status="error", reason="crashed:SIGABRT", detail="double free")
+    assert cause_text(lost) == "crashed:SIGABRT: double free"
+    bare = ProbeResult(probe="matmul", status="error", reason="tensorflow_missing")
+    assert cause_text(bare) == "tensorflow_missing: the probe's interpreter has no TensorFlow"
 
 
 def test_rows_carry_spread_and_circumstances() -> None:
