@@ -1,4 +1,4 @@
-"""What a result's measurements say: batch curves, knees, recommended batches, scaling, jitter, memory, headlines.
+"""What a result's measurements say: batch curves, knees, recommended batches, scaling, jitter, memory.
 
 Everything is computed from what was measured; nothing is interpolated, and what was not measured is None or not there.
 """
@@ -11,16 +11,12 @@ from typing import Final
 import msgspec
 
 from agent.bench.model import BenchResult, Step
-from agent.bench.points import Point, points
+from agent.bench.points import Point
 
 NEAR_BEST: Final = 0.95
 """The share of the best throughput at which a larger batch is no longer worth its memory."""
 LEAST_FREE_MEMORY: Final = 0.1
 """Share of a card's memory that a recommended batch leaves free: for evaluation, optimiser states and fragments."""
-MOST_HOST_SHARE: Final = 0.05
-"""Above this share of host time in a step a figure measures the host, and need not repeat."""
-REPEATS_WITHIN: Final = 0.01
-"""How closely a repeatable headline figure agrees between two runs on the same card, as a share."""
 IMAGENET_SIZE: Final = 224
 
 
@@ -141,17 +137,6 @@ class Saving(msgspec.Struct, frozen=True):
     def share(self) -> float:
         """The share of ``before_bytes`` that is saved; negative where it costs."""
         return 1.0 - self.after_bytes / self.before_bytes
-
-
-class Headline(msgspec.Struct, frozen=True):
-    """One named figure that results are ranked by."""
-
-    name: str
-    value: float
-    unit: str
-    higher_is_better: bool = True
-    repeatable: bool = False
-    """Whether two runs on the same card must agree within :data:`REPEATS_WITHIN`: it measures a card, not the host."""
 
 
 def curves(measured: Iterable[Point]) -> tuple[Curve, ...]:
@@ -296,79 +281,10 @@ def savings(result: BenchResult) -> tuple[Saving, ...]:
     return tuple(found)
 
 
-def headlines(result: BenchResult) -> tuple[Headline, ...]:
-    """Return the named figures that results are ranked by, each name once, in a fixed order.
-
-    Training figures are those of our own step at 224 px, where there are any, else at the largest size measured.
-    """
-    measured = points(result)
-    found: dict[str, Headline] = {}
-    for headline in (*_operations(result), *_training(result, measured), *_scaled(measured)):
-        found.setdefault(headline.name, headline)
-    return tuple(found.values())
-
-
 def usual_size(sizes: Iterable[int]) -> int:
     """Return the image side that figures are told for where nobody asks for one: 224, else the largest; 0 for none."""
     known = set(sizes)
     return IMAGENET_SIZE if IMAGENET_SIZE in known else max(known, default=0)
-
-
-def _operations(result: BenchResult) -> Iterable[Headline]:
-    for step in result.steps:
-        for record in step.records:
-            answer = record.result
-            if answer.value is None or record.gpu not in (None, _first_gpu(result)):
-                continue
-            if answer.probe == "matmul":
-                yield Headline(f"matmul {answer.dtype}", answer.value, answer.unit, repeatable=_on_card(result))
-            elif answer.probe == "bandwidth":
-                inside = answer.variant.startswith("device_") and not answer.variant.endswith("_host")
-                name = f"bandwidth {answer.variant.replace('_', ' ')}"
-                yield Headline(name, answer.value, answer.unit, repeatable=inside and _on_card(result))
-
-
-def _training(result: BenchResult, measured: Sequence[Point]) -> Iterable[Headline]:
-    own = [curve for curve in curves(measured) if not curve.setting.variant]
-    size = usual_size(curve.setting.size for curve in own)
-    for curve in own:
-        if curve.setting.size != size or curve.setting.memory_limit_bytes != result.memory_limit_bytes:
-            continue
-        name = _name(curve.setting)
-        best = curve.best
-        yield Headline(name, best.images_per_second, "images/s", repeatable=_on_card(result) and _steady(best))
-        efficiency = images_per_second_per_watt(best)
-        if efficiency is not None and best.joules_per_image is not None:
-            yield Headline(f"{name}, per watt", efficiency, "images/s/W")
-            yield Headline(f"{name}, energy", best.joules_per_image, "J/image", higher_is_better=False)
-
-
-def _scaled(measured: Sequence[Point]) -> Iterable[Headline]:
-    for spread in scaling(measured):
-        many = spread.many
-        name = f"{_name(setting_of(many))} batch {many.batch} on {many.replicas} cards"
-        steady = all(map(_steady, spread.alone))
-        yield Headline(name, many.images_per_second, "images/s", repeatable=steady)
-        yield Headline(f"{name}, efficiency", spread.efficiency, "", repeatable=steady)
-
-
-def _name(setting: Setting) -> str:
-    """Return what a setting's figures are called: figures of other images must not share a name."""
-    size = "" if setting.size == IMAGENET_SIZE else f"{setting.size} px"
-    return " ".join(filter(None, (setting.network, setting.dtype, setting.mode, size)))
-
-
-def _steady(point: Point) -> bool:
-    timing = point.record.result.timing
-    return timing is not None and (timing.host_share is None or timing.host_share < MOST_HOST_SHARE)
-
-
-def _on_card(result: BenchResult) -> bool:
-    return result.machine.device == "gpu"
-
-
-def _first_gpu(result: BenchResult) -> int | None:
-    return result.machine.cards[0].index if result.machine.cards else None
 
 
 def _middle(same: Sequence[Point]) -> Point:

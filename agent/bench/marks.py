@@ -35,4 +35,4 @@ def _marks(record: ProbeRecord) -> Iterator[str]:
         if share > MOST_SLOWED_SHARE:
             yield f"slowed by {reason} for {share:.0%}"
     if timing is not None and timing.mad_s > MOST_SPREAD * timing.median_s:
-        yield f"unsteady, repeats ±{timing.mad_s / timing.median_s:.0%}"
+        yield f"unsteady, repeats ±{timing.mad_s / timing.median_s:.1%}"

@@ -3,11 +3,12 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from agent.bench.analysis import Headline, headlines, scaling
+from agent.bench.analysis import scaling
 from agent.bench.marks import marks
 from agent.bench.model import BenchResult
 from agent.bench.points import points
 from agent.compare.cautions import cautions
+from agent.compare.headlines import headlines
 from agent.compare.model import Compared, Comparison, Difference, Figure, Headlines, Spread
 from agent.compare.prices import PriceList, plain_name
 from agent.compare.published import Table, standings
@@ -38,10 +39,12 @@ def compare(
         cautions=tuple(cautions(compared)),
         rankings=tuple(rankings(compared, prices)),
         notes=(*notes(compared), *_price_notes(compared, prices)),
-        headlines=tuple(_headlines(results)),
+        headlines=headlines(results),
         scaling=tuple(_spread(named)),
         differences=tuple(
-            difference for right, left in _same_hardware(named) for difference in _differences(*left, *right)
+            difference
+            for right, left in _same_hardware(named)
+            for difference in _differences(left, right, headlines([left[1], right[1]]))
         ),
         standings=tuple(standings(compared, against)) if against else (),
         figures=tuple(_figures(named)),
@@ -88,14 +91,6 @@ def _price_notes(compared: Sequence[Subject], prices: PriceList | None) -> Itera
             yield f"the price list's {card.name} is none of the results"
 
 
-def _headlines(results: Sequence[BenchResult]) -> Iterator[Headlines]:
-    found = [{one.name: one for one in headlines(result)} for result in results]
-    names = dict.fromkeys(name for one in found for name in one)
-    for name in names:
-        unit = next(one[name].unit for one in found if name in one)
-        yield Headlines(name, unit, tuple(one[name].value if name in one else None for one in found))
-
-
 def _spread(named: Sequence[Named]) -> Iterator[Spread]:
     for label, result in named:
         for one in scaling(points(result)):
@@ -106,15 +101,15 @@ def _spread(named: Sequence[Named]) -> Iterator[Spread]:
             )  # fmt: skip
 
 
-def _differences(left_label: str, left: BenchResult, right_label: str, right: BenchResult) -> Iterator[Difference]:
-    theirs: dict[str, Headline] = {one.name: one for one in headlines(right)}
-    for one in headlines(left):
-        other = theirs.get(one.name)
-        if other is None or not one.value:
+def _differences(left: Named, right: Named, found: Sequence[Headlines]) -> Iterator[Difference]:
+    """Yield each figure that two results have alike; ``found`` are the headlines of these two."""
+    for one in found:
+        mine, theirs = one.values
+        if not mine or theirs is None:
             continue
-        percent = 100.0 * (other.value - one.value) / one.value
+        percent = 100.0 * (theirs - mine) / mine
         yield Difference(
-            left_label, right_label, one.name, one.unit, one.value, other.value, percent,
+            left[0], right[0], one.name, one.unit, mine, theirs, percent,
             large=abs(percent) > LARGE_PERCENT, repeatable=one.repeatable,
         )  # fmt: skip
 

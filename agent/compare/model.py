@@ -74,6 +74,8 @@ class Headlines(msgspec.Struct, frozen=True):
     name: str
     unit: str
     values: tuple[float | None, ...]
+    repeatable: bool = False
+    """Whether the figure measures the card, so that two runs on the same one must agree."""
 
 
 class Figure(msgspec.Struct, frozen=True):

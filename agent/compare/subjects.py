@@ -71,21 +71,26 @@ def labels(results: Sequence[BenchResult], files: Sequence[str] = ()) -> tuple[s
 def _cards(result: BenchResult, label: str) -> Iterable[Subject]:
     facts = {card.id: card for card in result.machine.cards}
     measured: dict[str, list[Point]] = {}
-    for point in points(result):
-        if _own(point, result):
-            measured.setdefault(point.record.uuid, []).append(point)
+    for point in own_points(result):
+        measured.setdefault(point.record.uuid, []).append(point)
     for name in measured or (next(iter(facts), "cpu"),):
         card = facts.get(name)
         own = label if len(measured) < 2 or card is None else f"{label}, card {card.index}"
-        yield Subject(own, label, result, card, _best(measured.get(name, [])))
+        yield Subject(own, label, result, card, best_of(measured.get(name, [])))
 
 
-def _own(point: Point, result: BenchResult) -> bool:
-    alone = point.replicas == 1 and point.accumulate == 1 and not point.variant
-    return alone and point.memory_limit_bytes == result.memory_limit_bytes
+def own_points(result: BenchResult) -> list[Point]:
+    """Return the measurements of our own step on one card alone, under the memory limit of the whole result."""
+    return [
+        point
+        for point in points(result)
+        if point.replicas == 1 and point.accumulate == 1 and not point.variant
+        if point.memory_limit_bytes == result.memory_limit_bytes
+    ]
 
 
-def _best(measured: Sequence[Point]) -> tuple[tuple[Configuration, Point], ...]:
+def best_of(measured: Sequence[Point]) -> tuple[tuple[Configuration, Point], ...]:
+    """Return the middle measurement of each configuration, in their order."""
     versions = sorted({point.record.result.method_version for point in measured})
     return tuple(
         (Configuration(curve.setting, point.batch, version), point)

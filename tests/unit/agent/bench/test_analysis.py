@@ -3,11 +3,11 @@
 import pytest
 
 from agent.bench import analysis
-from agent.bench.analysis import Curve, Headline
+from agent.bench.analysis import Curve
 from agent.bench.model import Machine
 from agent.bench.points import points
 from agent.model.probe import ProbeRecord
-from tests.unit.agent.bench.results import MACHINE, bench_result, measured, training
+from tests.unit.agent.bench.results import bench_result, measured, training
 
 GB = 10**9
 
@@ -131,44 +131,3 @@ def test_memory_savings_compare_like_with_like() -> None:
     assert [use.optimizer_added_bytes for use in analysis.memory_uses(result)][2] == 2e8
     found = {saving.name.split()[0]: saving.share for saving in analysis.savings(result)}
     assert found == {"growth": pytest.approx(0.846, abs=1e-3), "bf16": pytest.approx(0.4)}
-
-
-def test_headlines_are_named_once_and_say_which_must_repeat() -> None:
-    """Our own step at 224 px; the first card's products; host-bound figures need not repeat."""
-    records = [
-        training(64, 900.0, watts=300.0), training(256, 1000.0, watts=500.0), training(64, 4000.0, size=32),
-        training(64, 100.0, variant="article"), training(8, 50.0, dtype="tf32", host_share=0.6),
-        training(64, 1500.0, replicas=2), training(256, 1950.0, replicas=2),
-        training(8, 80.0, dtype="tf32", replicas=2),
-    ]  # fmt: skip
-    operations = [
-        measured("matmul", 6.6e14, "flop/s"),
-        measured("matmul", 6.5e14, "flop/s"),
-        measured("bandwidth", 4e12, "byte/s", dtype="", variant="device_copy"),
-        measured("bandwidth", 4e10, "byte/s", dtype="", variant="device_to_host"),
-    ]
-    found = analysis.headlines(bench_result({"matmul": operations, "train": records}))
-    assert found == (
-        Headline("matmul bf16", 6.6e14, "flop/s", repeatable=True),
-        Headline("bandwidth device copy", 4e12, "byte/s", repeatable=True),
-        Headline("bandwidth device to host", 4e10, "byte/s"),
-        Headline("resnet50 bf16 graph", 1000.0, "images/s", repeatable=True),
-        Headline("resnet50 bf16 graph, per watt", 2.0, "images/s/W"),
-        Headline("resnet50 bf16 graph, energy", 0.5, "J/image", higher_is_better=False),
-        Headline("resnet50 tf32 graph", 50.0, "images/s"),
-        Headline("resnet50 bf16 graph batch 64 on 2 cards", 1500.0, "images/s", repeatable=True),
-        Headline("resnet50 bf16 graph batch 64 on 2 cards, efficiency", 1500 / 1800, "", repeatable=True),
-        Headline("resnet50 bf16 graph batch 256 on 2 cards", 1950.0, "images/s", repeatable=True),
-        Headline("resnet50 bf16 graph batch 256 on 2 cards, efficiency", 0.975, "", repeatable=True),
-        Headline("resnet50 tf32 graph batch 8 on 2 cards", 80.0, "images/s"),
-        Headline("resnet50 tf32 graph batch 8 on 2 cards, efficiency", 0.8, ""),
-    )
-
-
-def test_headlines_of_a_cpu_are_those_of_its_largest_images_and_need_not_repeat() -> None:
-    """Nobody promises that a shared host's CPUs are equally fast twice."""
-    records = [training(2, 9.0, size=32), training(2, 5.0, size=64)]
-    assert analysis.headlines(bench_result({"step": records}, Machine("cpu"))) == (
-        Headline("resnet50 bf16 graph 64 px", 5.0, "images/s"),
-    )
-    assert analysis.headlines(bench_result({}, MACHINE)) == ()

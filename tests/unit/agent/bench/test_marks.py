@@ -26,7 +26,8 @@ def test_a_measurement_whose_repeats_spread_is_marked() -> None:
     """What moves by a tenth from repeat to repeat decides no rank by a hundredth."""
     assert marks(CALM) == ()
     assert marks(spread(0.04)) == ()
-    assert marks(spread(0.1)) == ("unsteady, repeats ±10%",)
+    assert marks(spread(0.051)) == ("unsteady, repeats ±5.1%",)
+    assert marks(spread(0.1)) == ("unsteady, repeats ±10.0%",)
 
 
 def test_another_process_and_heat_are_marked() -> None:
@@ -39,6 +40,6 @@ def test_another_process_and_heat_are_marked() -> None:
 def test_a_row_of_several_measurements_says_each_mark_once() -> None:
     """A row without any stays empty."""
     assert marks_text([CALM, under(contended=True), under(contended=True), spread(0.1)]) == (
-        "contended, unsteady, repeats ±10%"
+        "contended, unsteady, repeats ±10.0%"
     )
     assert marks_text([CALM]) == ""

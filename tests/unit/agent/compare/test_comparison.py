@@ -21,9 +21,9 @@ def test_two_results_of_a_card_differ_by_per_cent_figure_by_figure() -> None:
     assert found["matmul bf16"].percent == pytest.approx(0.5)
     assert not found["matmul bf16"].large
     assert found["matmul bf16"].repeatable
-    assert found["resnet50 bf16 graph"].percent == pytest.approx(2.0)
-    assert found["resnet50 bf16 graph"].large
-    assert found["resnet50 bf16 graph, energy"].percent == pytest.approx(-100 * (1 - 1 / 1.02))
+    assert found["resnet50 bf16 graph, batch 128"].percent == pytest.approx(2.0)
+    assert found["resnet50 bf16 graph, batch 128"].large
+    assert found["resnet50 bf16 graph, batch 128, energy"].percent == pytest.approx(-100 * (1 - 1 / 1.02))
     assert {(one.left, one.right) for one in compared.differences} == {("made up A", "again")}
 
 
