@@ -9,10 +9,10 @@ from agent.bench.model import BenchResult
 from agent.bench.points import points
 from agent.compare.cautions import cautions
 from agent.compare.headlines import headlines
-from agent.compare.model import Compared, Comparison, Difference, Figure, Headlines, Spread
+from agent.compare.model import Compared, Comparison, Difference, Figure, Headlines, Ranking, Spread
 from agent.compare.prices import PriceList, plain_name
-from agent.compare.published import Table, standings
-from agent.compare.ranking import notes, rankings
+from agent.compare.published import Table, not_beside, standings
+from agent.compare.ranking import cost_unit, notes, rankings, unranked
 from agent.compare.subjects import Subject, labels, subjects
 
 Named = tuple[str, BenchResult]
@@ -33,12 +33,18 @@ def compare(
     """
     compared = subjects(results, files)
     named = list(zip(labels(results, files), results, strict=True))
+    ranked = tuple(rankings(compared, prices))
     return Comparison(
         results=tuple(label for label, _ in named),
         cards=tuple(_compared(one, prices) for one in compared),
         cautions=tuple(cautions(compared)),
-        rankings=tuple(rankings(compared, prices)),
-        notes=(*notes(compared), *_price_notes(compared, prices)),
+        rankings=ranked,
+        notes=(
+            *notes(compared),
+            *unranked(compared, prices),
+            *_price_notes(compared, prices, ranked),
+            *(not_beside(compared, against) if against else ()),
+        ),
         headlines=headlines(results),
         scaling=tuple(_spread(named)),
         differences=tuple(
@@ -76,12 +82,12 @@ def _compared(one: Subject, prices: PriceList | None) -> Compared:
     return Compared(one.label, one.card, machine.device, machine.tensorflow, machine.driver, len(machine.cards), price)
 
 
-def _price_notes(compared: Sequence[Subject], prices: PriceList | None) -> Iterator[str]:
+def _price_notes(compared: Sequence[Subject], prices: PriceList | None, ranked: Sequence[Ranking]) -> Iterator[str]:
     if prices is None:
         return
     if prices.hours_in_use is None:
         yield "no cost per image: the price list gives neither years nor utilisation"
-    else:
+    elif any(one.unit == cost_unit(prices) for one in ranked):
         energy = prices.energy_price_per_kwh
         told = f"energy at {energy:g} {prices.currency}/kWh while it works" if energy else "no energy"
         yield f"costs rest on {prices.years:g} years at {prices.utilisation:.0%} use, the card's price and {told}"

@@ -139,6 +139,8 @@ class Standing(msgspec.Struct, frozen=True):
     """As ``resnet50`` or ``matmul``."""
     precision: str
     measured: float
+    measured_at: str
+    """Mode and batch of a training step, shape of a product."""
     unit: str
     card: str
     same_model: bool

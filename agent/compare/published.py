@@ -21,6 +21,8 @@ else:
 
 PUBLISHED_SIZE: Final = 224
 """Image side of every published training figure, in pixels."""
+LEAST_TIMES: Final = 0.05
+"""A measured figure that is a smaller part of a published one says nothing beside it."""
 UNITS: Final[Mapping[str, str]] = {"training": "images/s", "matmul": "flop/s"}
 
 
@@ -81,22 +83,48 @@ def range_text(low: float, high: float, unit: str) -> str:
 def standings(subjects: Sequence[Subject], table: Table) -> Iterator[Standing]:
     """Yield each published figure that a subject measured something like, the highest first.
 
-    Alike are network and data type at 224 px, on one card, in the best mode and batch that was measured.
+    Alike are network and data type at 224 px, on one card, in the best mode and batch that was measured; matrix
+    products whatever their shape, which is told. Published figures are of cards, so a CPU stands beside none.
     """
     for subject in subjects:
-        found = [standing for row in table.rows for standing in _beside(subject, row, table)]
+        found = [one for one in _all_beside(subject, table) if not _is_far(one)]
         yield from sorted(found, key=lambda one: (one.quantity, one.precision, -one.published_high, one.card))
+
+
+def not_beside(subjects: Sequence[Subject], table: Table) -> Iterator[str]:
+    """Yield a line for what is not set beside published figures, saying why."""
+    cpus = [one.label for one in subjects if one.facts is None]
+    if cpus:
+        yield f"published figures are of cards; not set beside them: {', '.join(cpus)}"
+    for subject in subjects:
+        beside = list(_all_beside(subject, table))
+        if subject.facts and not beside:
+            yield f"{subject.label}: nothing measured is like a published figure"
+    far = [one.label for one in subjects if any(map(_is_far, _all_beside(one, table)))]
+    if far:
+        yield f"published figures more than {1 / LEAST_TIMES:.0f} times the measured one are left out: {', '.join(far)}"
+
+
+def _is_far(one: Standing) -> bool:
+    return one.times[0] < LEAST_TIMES
+
+
+def _all_beside(subject: Subject, table: Table) -> Iterator[Standing]:
+    for row in table.rows if subject.facts else ():
+        yield from _beside(subject, row, table)
 
 
 def _beside(subject: Subject, row: Row, table: Table) -> Iterator[Standing]:
     for precision in row.precisions:
-        measured = _training(subject, row, precision) if row.quantity == "training" else _product(subject, precision)
-        if measured is not None:
+        found = _training(subject, row, precision) if row.quantity == "training" else _product(subject, precision)
+        if found is not None:
+            measured, measured_at = found
             yield Standing(
                 label=subject.label,
                 quantity=row.name,
                 precision=precision,
                 measured=measured,
+                measured_at=measured_at,
                 unit=UNITS[row.quantity],
                 card=row.card,
                 same_model=bool(row.driver_name) and plain_name(row.driver_name) == plain_name(subject.card),
@@ -108,22 +136,24 @@ def _beside(subject: Subject, row: Row, table: Table) -> Iterator[Standing]:
             )
 
 
-def _training(subject: Subject, row: Row, precision: str) -> float | None:
+def _training(subject: Subject, row: Row, precision: str) -> tuple[float, str] | None:
+    """Return the best like throughput, and the mode and batch it was reached with."""
     wanted = (row.network, precision, PUBLISHED_SIZE)
     alike = (
-        point.images_per_second
+        (point.images_per_second, f"{at.setting.mode}, batch {at.batch}")
         for at, point in subject.best
         if (at.setting.network, at.setting.dtype, at.setting.size) == wanted
     )
     return max(alike, default=None)
 
 
-def _product(subject: Subject, precision: str) -> float | None:
-    owner = subject.facts.id if subject.facts else "cpu"
-    values = (
-        record.result.value
+def _product(subject: Subject, precision: str) -> tuple[float, str] | None:
+    """Return the best product of a number type, and its shape."""
+    owner = subject.facts.id if subject.facts else ""
+    answers = (
+        record.result
         for step in subject.result.steps
         for record in step.records
         if (record.result.probe, record.result.dtype, record.uuid) == ("matmul", precision, owner)
     )
-    return max((value for value in values if value is not None), default=None)
+    return max(((one.value, one.shape) for one in answers if one.value is not None), default=None)

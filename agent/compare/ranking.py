@@ -6,8 +6,8 @@ limit and method version (``own_best``). Published throughputs rank among themse
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, Literal
 
 import msgspec
 
@@ -21,6 +21,15 @@ from agent.compare.subjects import Configuration, Subject
 PRICE_STEP: Final = 10_000
 """The sum of money that throughput per price is told for."""
 _JOULES_A_KWH: Final = 3.6e6
+Need = Literal["price", "power"]
+_LACKING: Final[Mapping[Need, str]] = {"price": "no price is given", "power": "power was not read"}
+_NOBODY: Final[Mapping[Need, str]] = {
+    "price": "no result has a price",
+    "power": "no result has a power reading",
+}
+
+
+_NOT_BOTH: Final = "no result has both a price and a power reading"
 
 
 class Candidate(msgspec.Struct, frozen=True):
@@ -33,24 +42,26 @@ class Candidate(msgspec.Struct, frozen=True):
     price: float | None = None
     marks: tuple[str, ...] = ()
 
+    def has(self, need: Need) -> bool:
+        """Return whether it has what a metric needs."""
+        return bool(self.price if need == "price" else self.images_per_second_per_watt)
+
 
 class Metric(msgspec.Struct, frozen=True):
-    """What candidates are ordered by; ``value`` returns None for a candidate of which ``lacking`` holds."""
+    """What candidates are ordered by; ``value`` returns None for a candidate without what it ``needs``."""
 
     name: str
     unit: str
     higher_is_better: bool
-    lacking: str
+    needs: tuple[Need, ...]
     value: Callable[[Candidate], float | None]
 
 
 def metrics(prices: PriceList | None) -> tuple[Metric, ...]:
     """Return the metrics that can be computed with a price list, or without one."""
     plain = (
-        Metric("throughput", "images/s", True, "no throughput", lambda one: one.images_per_second),
-        Metric(
-            "throughput per watt", "images/s/W", True, "power was not read", lambda one: one.images_per_second_per_watt
-        ),
+        Metric("throughput", "images/s", True, (), lambda one: one.images_per_second),
+        Metric("throughput per watt", "images/s/W", True, ("power",), lambda one: one.images_per_second_per_watt),
     )
     if prices is None:
         return plain
@@ -58,7 +69,7 @@ def metrics(prices: PriceList | None) -> tuple[Metric, ...]:
         "throughput per price",
         f"images/s per {PRICE_STEP:,} {prices.currency}",
         True,
-        "no price is given",
+        ("price",),
         images_per_price,
     )
     hours = prices.hours_in_use
@@ -67,12 +78,17 @@ def metrics(prices: PriceList | None) -> tuple[Metric, ...]:
     energy_price = prices.energy_price_per_kwh
     cost = Metric(
         "cost of card and energy" if energy_price else "cost of the card alone",
-        f"{prices.currency} per million images",
+        cost_unit(prices),
         False,
-        "no price is given, or power was not read" if energy_price else "no price is given",
+        ("price", "power") if energy_price else ("price",),
         lambda one: cost_per_million(one, hours, energy_price),
     )
     return (*plain, per_price, cost)
+
+
+def cost_unit(prices: PriceList) -> str:
+    """Return the unit of what images cost."""
+    return f"{prices.currency} per million images"
 
 
 def images_per_price(one: Candidate) -> float | None:
@@ -105,7 +121,11 @@ def rank(candidates: Sequence[Candidate], metric: Metric, basis: Basis, subject:
     rows = tuple(
         Ranked(values.index(value) + 1, one.label, one.configuration, value, one.marks) for value, one in valued
     )
-    missing = tuple(f"{one.label}: {metric.lacking}" for one in candidates if metric.value(one) is None)
+    missing = tuple(
+        f"{one.label}: {' and '.join(_LACKING[need] for need in metric.needs if not one.has(need))}"
+        for one in candidates
+        if metric.value(one) is None
+    )
     return Ranking(metric.name, metric.unit, metric.higher_is_better, basis, subject, rows, missing)
 
 
@@ -153,6 +173,18 @@ def notes(subjects: Sequence[Subject]) -> Iterator[str]:
             yield f"{network}: not ranked together, measured by method versions {told}"
         else:
             yield f"{network}: no configuration was measured on all, so that only own bests are ranked"
+
+
+def unranked(subjects: Sequence[Subject], prices: PriceList | None) -> Iterator[str]:
+    """Yield a line for each metric in which nothing could be ranked, saying why."""
+    measured = [_candidate(one, at, point, prices) for one in subjects for at, point in one.best]
+    published = [one for group in _published(prices).values() for one in group] if prices else []
+    for metric in metrics(prices):
+        if measured and all(metric.value(one) is None for one in measured):
+            nobody = [_NOBODY[need] for need in metric.needs if not any(one.has(need) for one in measured)]
+            yield f"no rank by {metric.name}: {' and '.join(nobody) or _NOT_BOTH}"
+        if "price" in metric.needs and published and all(metric.value(one) is None for one in published):
+            yield f"no rank of published throughputs by {metric.name}: the price list gives no watts beside them"
 
 
 def _networks(subjects: Sequence[Subject]) -> list[str]:
@@ -209,6 +241,15 @@ def _candidate(subject: Subject, at: Configuration, point: Point, prices: PriceL
 
 
 def _quoted(prices: PriceList) -> Iterator[Ranking]:
+    for circumstances, candidates in _published(prices).items():
+        for metric in metrics(prices):
+            ranking = rank(candidates, metric, "quoted", circumstances)
+            if ranking:
+                yield ranking
+
+
+def _published(prices: PriceList) -> Mapping[str, Sequence[Candidate]]:
+    """Return the list's published throughputs by what is said of how they were reached."""
     groups: dict[str, list[Candidate]] = {}
     for card in prices.card:
         if card.images_per_second is not None:
@@ -221,8 +262,4 @@ def _quoted(prices: PriceList) -> Iterator[Ranking]:
                     price=card.price,
                 )
             )
-    for circumstances, candidates in groups.items():
-        for metric in metrics(prices):
-            ranking = rank(candidates, metric, "quoted", circumstances)
-            if ranking:
-                yield ranking
+    return groups

@@ -4,7 +4,7 @@ import csv
 import html
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -30,7 +30,11 @@ _FILE_WIDTH: Final = 100_000
 _NUMBER: Final = re.compile(r"([+-]?[\d,]+(\.\d+)?(e[+-]\d+)?( %)?)?")
 _MARKUP: Final = re.compile(r"[\\`*_\[\]|~]")
 """What Markdown would take for emphasis, code, a link, a picture or the end of a cell."""
-CSV_HEAD: Final = ("table", "label", "name", "value", "unit", "rank", "configuration", "marks", "note")
+CSV_HEAD: Final = (
+    "table", "label", "name", "value", "unit", "rank", "subject", "configuration", "marks", "source", "note",
+)  # fmt: skip
+_FORMULA: Final = ("=", "+", "-", "@")
+"""What makes a spreadsheet compute a text that begins with it."""
 
 
 class Table(msgspec.Struct, frozen=True):
@@ -42,17 +46,19 @@ class Table(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
     detail: bool = False
     """Whether it is too long to stand open."""
+    grouped: bool = False
+    """Whether a text in the first column heads its row and those below it."""
 
 
 def tables(compared: Comparison) -> Iterator[Table]:
     """Yield a comparison's tables in reading order; empty ones are left out."""
     for table in (
         _cards(compared),
-        *(_ranking(ranking) for ranking in compared.rankings),
+        *_rankings(compared.rankings),
         *_differences(compared),
         _headlines(compared),
         _scaling(compared),
-        *_standings(compared),
+        *_standings(compared.standings),
         _figures(compared),
     ):
         if table.rows:
@@ -105,12 +111,19 @@ def markdown(compared: Comparison) -> str:
 
 
 def as_csv(compared: Comparison) -> str:
-    """Return a comparison as one flat table with :data:`CSV_HEAD`, numbers in full."""
+    """Return a comparison as one flat table with :data:`CSV_HEAD`, numbers in full.
+
+    A text that a spreadsheet would compute has an apostrophe before it.
+    """
     stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(CSV_HEAD)
-    writer.writerows(_flat(compared))
+    writer = csv.DictWriter(stream, CSV_HEAD, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: _inert(value) for name, value in row.items()} for row in _flat(compared))
     return stream.getvalue()
+
+
+def _inert(value: object) -> object:
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
 def as_json(compared: Comparison) -> str:
@@ -138,37 +151,62 @@ def _cards(compared: Comparison) -> Table:
     return Table("Results", (*head, f"price, {compared.currency}") if priced else head, rows)
 
 
-def _ranking(ranking: Ranking) -> Table:
-    same = ranking.basis == "common"
-    marked = any(row.marks for row in ranking.rows)
-    column = "source" if ranking.basis == "quoted" else "configuration"
-    head = ("rank", "card", ranking.unit, *(() if same else (column,)), *(("marks",) if marked else ()))
+def _rankings(rankings: Sequence[Ranking]) -> Iterator[Table]:
+    """Yield one table for each metric and basis; rankings of several subjects stand below each other in it."""
+    order = [(metric, basis) for metric in dict.fromkeys(one.metric for one in rankings) for basis in _BASES]
+    for metric, basis in order:
+        alike = [one for one in rankings if (one.metric, one.basis) == (metric, basis)]
+        if alike:
+            yield _ranking(alike)
+
+
+def _ranking(alike: Sequence[Ranking]) -> Table:
+    """Return the table of rankings that have metric and basis in common."""
+    first, several = alike[0], len(alike) > 1
+    with_column, marked = first.basis != "common", any(row.marks for one in alike for row in one.rows)
+    column, who = ("source", "card") if first.basis == "quoted" else ("configuration", "result")
+    head = (
+        *(("what",) if several else ()), "rank", who, first.unit,
+        *((column,) if with_column else ()), *(("marks",) if marked else ()),
+    )  # fmt: skip
     rows = tuple(
         (
-            str(row.rank), row.label, _number(row.value), *(() if same else (row.configuration,)),
+            *((one.subject if row is one.rows[0] else "",) if several else ()), str(row.rank), row.label,
+            _number(row.value), *((row.configuration,) if with_column else ()),
             *((", ".join(row.marks),) if marked else ()),
         )
-        for row in ranking.rows
+        for one in alike
+        for row in one.rows
     )  # fmt: skip
-    order = "the higher the better" if ranking.higher_is_better else "the lower the better"
-    own = ", and each one's own best" if ranking.is_own_best else ""
-    notes = [f"{_BASES[ranking.basis].capitalize()}{own}; {order}."]
-    notes += [f"Left out: {'; '.join(ranking.left_out)}."] if ranking.left_out else []
-    return Table(f"Rank by {ranking.metric}, {ranking.unit}: {ranking.subject}", head, rows, tuple(notes))
+    title = f"Rank by {first.metric}, {first.unit}: {_BASES[first.basis] if several else first.subject}"
+    return Table(title, head, rows, tuple(_ranking_notes(alike)), grouped=several)
+
+
+def _ranking_notes(alike: Sequence[Ranking]) -> Iterator[str]:
+    first, several = alike[0], len(alike) > 1
+    order = "the higher the better" if first.higher_is_better else "the lower the better"
+    own = [one.subject for one in alike if one.is_own_best]
+    all_own = ", and each one's own best" if len(own) == len(alike) else ""
+    yield f"{_BASES[first.basis].capitalize()}{all_own}; {order}."
+    if own and not all_own:
+        yield f"Each one's own best too: {'; '.join(own)}."
+    for one in alike:
+        if one.left_out:
+            yield f"Left out{f' of {one.subject}' if several else ''}: {'; '.join(one.left_out)}."
 
 
 def _differences(compared: Comparison) -> Iterator[Table]:
     for pair in dict.fromkeys((one.left, one.right) for one in compared.differences):
         rows = tuple(
             (
-                one.name, quantity_text(one.left_value, one.unit), quantity_text(one.right_value, one.unit),
-                f"{one.percent:+.2f} %", _remark(one),
+                one.name, f"{one.percent:+.2f} %", quantity_text(one.left_value, one.unit),
+                quantity_text(one.right_value, one.unit), _remark(one),
             )
             for one in compared.differences
             if (one.left, one.right) == pair
         )  # fmt: skip
         yield Table(
-            f"The same hardware twice: {pair[0]} and {pair[1]}", ("figure", "first", "second", "change", ""), rows
+            f"The same hardware twice: {pair[0]} and {pair[1]}", ("figure", "change", "first", "second", ""), rows
         )
 
 
@@ -198,22 +236,30 @@ def _scaling(compared: Comparison) -> Table:
     return Table("Scaling over cards", head, rows)
 
 
-def _standings(compared: Comparison) -> Iterator[Table]:
-    head = ("published for", "published", "measured / published", "batch", "source")
-    groups: dict[str, list[Standing]] = {}
-    for one in compared.standings:
-        measured = quantity_text(one.measured, one.unit)
-        groups.setdefault(f"{one.label}, {one.quantity} {one.precision}, measured {measured}", []).append(one)
-    for title, group in groups.items():
-        rows = tuple(
+def _standings(standings: Sequence[Standing]) -> Iterator[Table]:
+    """Yield one table for each quantity and number type: what was measured, then what was published."""
+    kinds = dict.fromkeys((one.quantity, one.precision) for one in standings)
+    for place, kind in enumerate(kinds):
+        alike = [one for one in standings if (one.quantity, one.precision) == kind]
+        labels = tuple(dict.fromkeys(one.label for one in alike))
+        measured = {one.label: f"{quantity_text(one.measured, one.unit)} ({one.measured_at})" for one in alike}
+        rows: dict[tuple[str, ...], dict[str, str]] = {}
+        for one in sorted(alike, key=lambda one: -one.published_high):
+            source = f"{one.source}. {one.note}" if one.note else one.source
+            published = one.card, range_text(one.published_low, one.published_high, one.unit), one.batch, source
+            rows.setdefault(published, {})[one.label] = f"{_times(one)}{', same model' if one.same_model else ''}"
+        yield Table(
+            f"Beside published figures: {' '.join(kind)}, as measured / published",
+            ("published for", "published", *labels, "batch", "source"),
             (
-                f"{one.card} (same model)" if one.same_model else one.card,
-                range_text(one.published_low, one.published_high, one.unit), _times(one), one.batch,
-                f"{one.source}. {one.note}" if one.note else one.source,
-            )
-            for one in group
-        )  # fmt: skip
-        yield Table(f"Beside published figures: {title}", head, rows, (METHODS_DIFFER,))
+                ("measured here", "", *(measured[label] for label in labels), "", ""),
+                *(
+                    (card, told, *(times.get(label, "") for label in labels), batch, source)
+                    for (card, told, batch, source), times in rows.items()
+                ),
+            ),
+            () if place else (METHODS_DIFFER,),
+        )
 
 
 def _figures(compared: Comparison) -> Table:
@@ -238,41 +284,64 @@ def configuration(one: Figure) -> str:
     return " ".join(filter(None, parts))
 
 
-def _flat(compared: Comparison) -> Iterator[Sequence[object]]:
+def _flat(compared: Comparison) -> Iterator[Mapping[str, object]]:
     for caution in compared.cautions:
-        about = " and ".join(caution.about)
-        yield "caution", about, caution.topic, "", "", "", "", "", f"{caution.detail}; {caution.effect}"
+        about, note = " and ".join(caution.about), f"{caution.detail}; {caution.effect}"
+        yield {"table": "caution", "label": about, "name": caution.topic, "note": note}
     for note in compared.notes:
-        yield "note", "", "", "", "", "", "", "", note
+        yield {"table": "note", "note": note}
     yield from _flat_rankings(compared.rankings)
     for one in compared.differences:
-        mark = "above 1 %" if one.large else ""
-        yield "difference", f"{one.left} and {one.right}", one.name, one.percent, "percent", "", "", mark, ""
+        about, marks = f"{one.left} and {one.right}", "above 1 %" if one.large else ""
+        yield {
+            "table": "difference", "label": about, "name": one.name, "value": one.percent, "unit": "percent",
+            "marks": marks,
+        }  # fmt: skip
     for headline in compared.headlines:
         for label, value in zip(compared.results, headline.values, strict=True):
             if value is not None:
-                yield "headline", label, headline.name, value, headline.unit, "", "", "", ""
+                yield {
+                    "table": "headline", "label": label, "name": headline.name, "value": value, "unit": headline.unit
+                }  # fmt: skip
     for spread in compared.scaling:
         at = f"{spread.network} {spread.dtype} {spread.mode} batch {spread.batch} on {spread.replicas} cards"
-        yield "scaling", spread.label, "efficiency", spread.efficiency, "", "", at, "", ""
-    for beside in compared.standings:
-        name = f"{beside.quantity} {beside.precision}"
-        for value in dict.fromkeys((beside.published_low, beside.published_high)):
-            note = f"{beside.source}. {beside.note} {METHODS_DIFFER}"
-            yield "published", beside.card, name, value, beside.unit, "", beside.batch, "", note
+        yield {
+            "table": "scaling", "label": spread.label, "name": "efficiency", "value": spread.efficiency,
+            "configuration": at,
+        }  # fmt: skip
+    yield from _flat_standings(compared.standings)
     yield from _flat_figures(compared.figures)
 
 
-def _flat_rankings(rankings: Iterable[Ranking]) -> Iterator[Sequence[object]]:
+def _flat_rankings(rankings: Iterable[Ranking]) -> Iterator[Mapping[str, object]]:
     for ranking in rankings:
-        note = "; ".join((_BASES[ranking.basis], *ranking.left_out))
         for row in ranking.rows:
-            at = f"{ranking.subject}: {row.configuration}"
-            marks = "; ".join(row.marks)
-            yield "ranking", row.label, ranking.metric, row.value, ranking.unit, row.rank, at, marks, note
+            own, quoted = ranking.basis == "own_best", ranking.basis == "quoted"
+            yield {
+                "table": "ranking", "label": row.label, "name": ranking.metric, "value": row.value,
+                "unit": ranking.unit, "rank": row.rank, "subject": ranking.subject,
+                "configuration": row.configuration if own else "", "marks": "; ".join(row.marks),
+                "source": row.configuration if quoted else "",
+                "note": "; ".join((_BASES[ranking.basis], *ranking.left_out)),
+            }  # fmt: skip
 
 
-def _flat_figures(figures: Iterable[Figure]) -> Iterator[Sequence[object]]:
+def _flat_standings(standings: Iterable[Standing]) -> Iterator[Mapping[str, object]]:
+    """Yield each published figure once, whoever stands beside it."""
+    seen = dict.fromkeys(
+        (one.card, f"{one.quantity} {one.precision}", value, one.unit, one.batch, one.source, one.note)
+        for one in standings
+        for value in (one.published_low, one.published_high)
+    )
+    for card, name, value, unit, batch, source, note in seen:
+        yield {
+            "table": "published", "label": card, "name": name, "value": value, "unit": unit,
+            "configuration": f"batch {batch}" if batch else "", "source": source,
+            "note": f"{note} {METHODS_DIFFER}".strip(),
+        }  # fmt: skip
+
+
+def _flat_figures(figures: Iterable[Figure]) -> Iterator[Mapping[str, object]]:
     for one in figures:
         for name, value, unit in (
             ("throughput", one.images_per_second, "images/s"),
@@ -281,7 +350,10 @@ def _flat_figures(figures: Iterable[Figure]) -> Iterator[Sequence[object]]:
             ("energy", one.joules_per_image, "J/image"),
         ):
             if value is not None:
-                yield "figure", one.label, name, value, unit, "", configuration(one), "; ".join(one.marks), ""
+                yield {
+                    "table": "figure", "label": one.label, "name": name, "value": value, "unit": unit,
+                    "configuration": configuration(one), "marks": "; ".join(one.marks),
+                }  # fmt: skip
 
 
 def _number(value: float | None) -> str:

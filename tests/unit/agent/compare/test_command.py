@@ -39,7 +39,8 @@ def test_two_files_are_ranked_with_their_cautions(stored: tuple[str, str]) -> No
 
     assert done.exit_code == 0
     assert "TensorFlow: 2.21.0 (made up A) against 2.9.0 (made up B)" in done.output
-    assert "Rank by throughput, images/s: resnet50 bf16 xla 224 px, batch 128, method 1" in done.output
+    assert "Rank by throughput, images/s: the best configuration that all have" in done.output
+    assert " resnet50 bf16 xla 224 px, batch 128, method 1 │    1 │ made up B │" in done.output
 
 
 @pytest.mark.parametrize(

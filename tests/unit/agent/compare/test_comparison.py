@@ -101,6 +101,45 @@ def test_a_card_stands_beside_what_was_published_and_in_no_rank_with_it() -> Non
     assert {row.label for ranking in compared.rankings for row in ranking.rows} == {"mine"}
 
 
+def test_a_cpu_is_set_beside_no_published_card() -> None:
+    """Rows of 0.00 tell nothing; that there are none is said."""
+    steps = Step("matmul", (product(6e10, card="cpu"),)), Step("resnet50", curve(3.0, card="cpu"))
+    compared = compare([bench_result(*steps, on=machine(device="cpu", cards=()))], against=published())
+
+    assert compared.standings == ()
+    assert compared.notes[-1] == "published figures are of cards; not set beside them: made up A"
+
+
+def test_published_figures_far_above_a_measured_one_are_left_out() -> None:
+    """A small card beside a data centre's: one sentence, no row."""
+    compared = compare([bench_result(Step("matmul", (product(65e12),)))], against=published())
+
+    assert 0.05 <= min(one.times[0] for one in compared.standings) < 0.1
+    assert compared.notes[-1] == "published figures more than 20 times the measured one are left out: made up A"
+    assert "left out" not in " ".join(compare([bench_result()], against=published()).notes)
+
+
+def test_a_card_without_any_like_figure_is_told() -> None:
+    """--against published does not answer with silence."""
+    compared = compare([bench_result(Step("matmul", (product(1e12, dtype="int8"),)))], against=published())
+    assert "made up A: nothing measured is like a published figure" in compared.notes
+
+
+def test_costs_are_explained_only_where_they_are_ranked() -> None:
+    """Without a power reading there is no cost with energy, and no note that claims one."""
+    prices = PriceList(
+        currency="EUR", energy_price_per_kwh=0.3, years=4.0, utilisation=0.5,
+        card=(PricedCard(name="Made-Up 9000", price=100.0),),
+    )  # fmt: skip
+    unread = compare([bench_result(Step("one", curve(1000.0, watts=None)))], prices)
+    read = compare([bench_result(Step("one", curve(1000.0)))], prices)
+
+    assert not any(note.startswith("costs rest on") for note in unread.notes)
+    assert "no rank by cost of card and energy: no result has a power reading" in unread.notes
+    assert any(note.startswith("costs rest on 4 years") for note in read.notes)
+    assert not any(note.startswith("no rank") for note in read.notes)
+
+
 def test_small_images_are_not_set_beside_published_ones() -> None:
     """Published training figures are of 224 px."""
     small = bench_result(Step("resnet50", curve(2000.0, (64,), dtype="fp16", size=64)))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from agent.bench.model import BenchResult, Step
 from agent.compare.model import Ranking
 from agent.compare.prices import PricedCard, PriceList, load_prices
-from agent.compare.ranking import Candidate, common_configuration, metrics, notes, rank, rankings
+from agent.compare.ranking import Candidate, common_configuration, metrics, notes, rank, rankings, unranked
 from agent.compare.subjects import subjects
 from tests.support.results import bench_result, curve, facts, machine, plain_steps, training
 
@@ -171,6 +171,39 @@ def test_disturbed_measurements_are_marked() -> None:
     (ranking, *_) = ranked((bench_result(Step("resnet50", slowed)),))
 
     assert ranking.rows[0].marks == ("contended", "slowed by hw_thermal for 50%")
+
+
+def test_a_metric_that_ranks_nobody_says_why() -> None:
+    """A rank that was asked for does not vanish without a word."""
+    left, right = two()
+    nobody = msgspec.structs.replace(PRICES, card=(PricedCard(name="Third", price=1.0),))
+    dark = bench_result(Step("one", curve(1000.0, watts=None)))
+
+    assert list(unranked(subjects((left, right)), PRICES)) == []
+    assert list(unranked(subjects((dark,)), None)) == ["no rank by throughput per watt: no result has a power reading"]
+    assert list(unranked(subjects((left,)), nobody)) == [
+        "no rank by throughput per price: no result has a price",
+        "no rank by cost of card and energy: no result has a price",
+    ]
+    assert list(unranked((), PRICES)) == []
+
+
+def test_price_and_power_of_different_results_make_no_cost() -> None:
+    """Each has one of the two."""
+    dark = bench_result(Step("one", curve(1000.0, watts=None)))
+    lit = two()[1]
+    priced = msgspec.structs.replace(PRICES, card=(PricedCard(name="made up A", price=1.0),))
+    assert list(unranked(subjects((dark, lit)), priced)) == [
+        "no rank by cost of card and energy: no result has both a price and a power reading"
+    ]
+
+
+def test_published_throughputs_without_watts_have_no_cost() -> None:
+    """The price list could tell them."""
+    prices = msgspec.structs.replace(PRICES, card=(PricedCard(name="Paper", price=1.0, images_per_second=1.0),))
+    assert list(unranked((), prices)) == [
+        "no rank of published throughputs by cost of card and energy: the price list gives no watts beside them"
+    ]
 
 
 def test_who_lacks_a_price_is_left_out_by_name() -> None:

@@ -130,12 +130,81 @@ def _terminal(compared: Comparison) -> str:
 
 def test_every_rank_names_its_metric_with_unit_and_what_is_compared(compared: Comparison) -> None:
     """A number without its unit and configuration ranks nothing."""
-    titles = [table.title for table in render.tables(compared) if table.title.startswith("Rank")]
+    ranks = {table.title: table for table in render.tables(compared) if table.title.startswith("Rank")}
 
-    assert "Rank by throughput, images/s: resnet50 bf16 graph 224 px, batch 128, method 1" in titles
-    assert any("images/s per 10,000 EUR" in title for title in titles)
-    assert any("EUR per million images" in title for title in titles)
-    assert any("images/s/W" in title for title in titles)
+    assert ranks["Rank by throughput, images/s: resnet50 bf16 graph 224 px, batch 128, method 1"].head[:2] == (
+        "rank", "result",
+    )  # fmt: skip
+    own = ranks["Rank by throughput, images/s: each card's own best configuration"]
+    assert own.head == ("what", "rank", "result", "images/s", "configuration", "marks")
+    assert [row[0] for row in own.rows if row[0]] == ["resnet50 224 px, method 1", "vgg16 224 px, method 1"]
+    assert len(ranks) == len({(one.metric, one.basis) for one in compared.rankings})
+    for unit in ("images/s per 10,000 EUR", "EUR per million images", "images/s/W"):
+        assert any(unit in title for title in ranks)
+    assert sum(len(table.rows) for table in ranks.values()) == sum(len(one.rows) for one in compared.rankings)
+
+
+def test_a_price_list_ranks_cards() -> None:
+    """The column is called what stands in it."""
+    card = PricedCard(name="Paper 1", price=1.0, images_per_second=5.0, source="a paper")
+    (table, *_) = render.tables(compare([], PriceList(currency="EUR", card=(card,))))
+    assert table.head == ("rank", "card", "images/s", "source")
+    assert table.rows == (("1", "Paper 1", "5.000", "a paper"),)
+
+
+def test_csv_says_each_thing_in_its_own_column(compared: Comparison) -> None:
+    """What was compared, the configuration where each has its own, the source where there is one; nothing doubled."""
+    card = PricedCard(name="Paper 1", price=1.0, images_per_second=5.0, source="a paper")
+    quoted = [row for row in _rows(compare([], PriceList(currency="EUR", card=(card,)))) if row["table"] == "ranking"]
+    rows = _rows(compared)
+    ranked = [row for row in rows if row["table"] == "ranking"]
+
+    assert {(row["subject"], row["configuration"]) for row in ranked if row["note"].startswith("the best conf")} == {
+        ("resnet50 bf16 graph 224 px, batch 128, method 1", "")
+    }
+    assert {row["configuration"] for row in ranked if row["note"].startswith("each card")} >= {
+        "resnet50 bf16 xla 224 px, batch 128"
+    }
+    assert quoted[0]["source"] == "a paper"
+    assert quoted[0]["subject"] == "circumstances not said"
+    published = [row for row in rows if row["table"] == "published"]
+    assert len(published) == len({tuple(row.values()) for row in published}) > 0
+    assert all(row["source"] and row["source"] not in row["note"] for row in published)
+
+
+@pytest.mark.parametrize("label", ['=HYPERLINK("http://a","b")', "+1", "-1", "@SUM(A1)"])
+def test_no_label_is_computed_by_a_spreadsheet(label: str) -> None:
+    """Numbers stay numbers, the negative ones too."""
+    rows = _rows(compare([bench_result(label=label), bench_result(*plain_steps(0.9), label="b")]))
+
+    assert {row["label"] for row in rows if row["table"] == "figure"} == {f"'{label}", "b"}
+    assert any(float(row["value"]) < 0 for row in rows if row["table"] == "difference")
+
+
+def _rows(compared: Comparison) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(render.as_csv(compared))))
+
+
+def test_the_change_between_two_runs_comes_before_their_figures(compared: Comparison) -> None:
+    """It is what is looked for, on a phone too."""
+    table = next(one for one in render.tables(compared) if one.title.startswith("The same hardware twice"))
+    assert table.head[:2] == ("figure", "change")
+    assert table.rows[0][1] == "+3.00 %"
+
+
+def test_published_figures_stand_once_beside_all_results() -> None:
+    """Two results do not need two tables; what was measured comes first, with shape or mode and batch."""
+    results = [bench_result(*plain_steps(factor), label=label) for factor, label in ((1.0, "a"), (1.1, "b"))]
+    compared = compare(results, against=published())
+    found = [one for one in render.tables(compared) if one.title.startswith("Beside published")]
+
+    assert len(found) == len({(one.quantity, one.precision) for one in compared.standings})
+    (products,) = [one for one in found if "matmul bf16" in one.title]
+    assert products.head == ("published for", "published", "a", "b", "batch", "source")
+    assert products.rows[0][2:4] == ("600 TFLOP/s (8192x8192x8192)", "660 TFLOP/s (8192x8192x8192)")
+    sheet = next(row for row in products.rows if row[0] == "H200 SXM")
+    assert sheet[1:4] == ("989 TFLOP/s", "0.61", "0.67")
+    assert [one.notes for one in found] == [(render.METHODS_DIFFER,), *[()] * (len(found) - 1)]
 
 
 def test_a_table_for_a_file_has_no_escape_sequences(compared: Comparison) -> None:
