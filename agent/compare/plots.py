@@ -3,6 +3,7 @@
 import io
 import math
 import re
+import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -12,24 +13,33 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure as Drawing
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import FixedLocator, NullLocator
 
 from agent.compare.model import Comparison, Figure, Picture, Ranking
 from agent.model.text import clean_label
 
 _COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f")
 _LINES: Final = {"bf16": "-", "fp16": "--", "tf32": "-.", "fp32": ":"}
+_MARKERS: Final = {"bf16": "o", "fp16": "s", "tf32": "^", "fp32": "D"}
 _DTYPES: Final = ("bf16", "fp16", "tf32", "fp32")
 _INK: Final = "#010203"
 """Stands for the colour of the text around a picture."""
-_SIZE_INCHES: Final = (5.4, 4.2)
-_USUAL_ROWS, _ROW_INCHES = 6, 0.2
-"""A picture whose legend has more rows is that much higher for each, so that its axes keep their size."""
-_LONGEST_LABEL: Final = 60
+_SIZE_INCHES: Final = (4.4, 3.0)
+"""Narrow enough that a phone shows its texts in their own size."""
+_ROW_INCHES: Final = 0.18
+"""What each row of a legend adds to the height, so that the axes keep their size."""
+_LONGEST_LABEL, _LEGEND_COLUMNS = 60, 52
+_USUAL_BARS: Final = 6
+_MOST_NUMBERED_BARS, _MOST_LEVEL_NUMBERS = 24, 6
+_HOLLOW: Final = "hollow: contended, slowed or unsteady"
 _IMAGENET_SIZE: Final = 224
 _STYLE: Final[dict[Any, Any]] = {
     "text.parse_math": False,
     "svg.fonttype": "none",
     "font.family": "sans-serif",
+    "font.size": 10.0,
+    "legend.fontsize": 9.0,
     "text.color": _INK,
     "axes.labelcolor": _INK,
     "axes.edgecolor": _INK,
@@ -56,14 +66,17 @@ def _pictures(compared: Comparison) -> Iterator[Picture]:
         alike = _at_one_size([one for one in own if one.network == network])
         size = f"{network}, {alike[0].size} px"
         yield _picture(f"throughput-{network}", f"Throughput over batch: {size}", partial(_curves, figures=alike))
-        yield _picture(f"precision-{network}", f"Best throughput by data type: {size}", partial(_bars, figures=alike))
+        yield _picture(
+            f"precision-{network}", f"Best throughput by data type and mode: {size}", partial(_bars, figures=alike)
+        )
         if any(one.peak_bytes for one in alike):
             yield _picture(f"memory-{network}", f"Peak memory over batch: {size}", partial(_memory, figures=alike))
     if compared.scaling:
         yield _picture("scaling", "Speed-up over cards", partial(_scaling, compared=compared))
     priced = next((one for one in compared.rankings if one.metric == "throughput per price"), None)
     if priced:
-        yield _picture("price", f"{priced.unit}: {priced.subject}", partial(_prices, ranking=priced))
+        draw = partial(_prices, ranking=priced)
+        yield _picture("price", f"{priced.unit}: {priced.subject}", draw, bars=len(priced.rows))
 
 
 def _at_one_size(figures: Sequence[Figure]) -> list[Figure]:
@@ -73,17 +86,21 @@ def _at_one_size(figures: Sequence[Figure]) -> list[Figure]:
     return [one for one in figures if one.size == size]
 
 
-def _picture(name: str, title: str, draw: Callable[[Axes], None]) -> Picture:
-    drawing = Drawing(figsize=_SIZE_INCHES, layout="constrained")
+def _picture(name: str, title: str, draw: Callable[[Axes], None], bars: int = 0) -> Picture:
+    """Return what ``draw`` draws; ``bars`` that lie on each other under their labels make the picture higher."""
+    width_inches, height_inches = _SIZE_INCHES
+    height_inches += max(0, bars - _USUAL_BARS) * 2 * _ROW_INCHES
+    drawing = Drawing(figsize=(width_inches, height_inches), layout="constrained")
     axes = drawing.add_subplot()
     draw(axes)
     axes.grid(alpha=0.25)
-    handles, told = axes.get_legend_handles_labels()
-    if told:
-        columns = 1 + (max(map(len, told)) < 30)
-        further = max(0, math.ceil(len(told) / columns) - _USUAL_ROWS)
-        drawing.set_size_inches(_SIZE_INCHES[0], _SIZE_INCHES[1] + further * _ROW_INCHES)
-        drawing.legend(handles, told, loc="outside lower left", ncols=columns, fontsize="small")
+    handles, labels = axes.get_legend_handles_labels()
+    if labels:
+        told = [textwrap.fill(label, _LEGEND_COLUMNS) for label in labels]
+        columns = 1 + (max(map(len, told)) < _LEGEND_COLUMNS // 2 - 4)
+        rows = math.ceil(sum(label.count("\n") + 1 for label in told) / columns)
+        drawing.set_size_inches(width_inches, height_inches + rows * _ROW_INCHES)
+        drawing.legend(handles, told, loc="outside lower left", ncols=columns)
     stream = io.StringIO()
     with mpl.rc_context({"svg.hashsalt": name}):
         drawing.savefig(stream, format="svg", transparent=True, metadata={"Date": None})
@@ -124,44 +141,74 @@ def _fastest(figures: Sequence[Figure]) -> float:
     return max((one.images_per_second for one in figures), default=0.0)
 
 
-def _over_batch(axes: Axes, figures: Sequence[Figure], value: Callable[[Figure], float | None], caption: str) -> None:
-    colours = _colours(one.label for one in figures)
+def _over_batch(
+    axes: Axes, figures: Sequence[Figure], value: Callable[[Figure], float | None], caption: str, *, hollow: bool
+) -> None:
+    """Draw a line for each label and data type; where asked for, a disturbed measurement is a ``hollow`` marker."""
+    colours, any_hollow = _colours(one.label for one in figures), False
     for (label, dtype), line in _lines(figures).items():
-        seen = [(one.batch, number) for one in line if (number := value(one)) is not None]
-        axes.plot(
-            [batch for batch, _ in seen], [number for _, number in seen], marker="o", markersize=4,
-            linestyle=_LINES.get(dtype, "-"), color=colours[label], label=f"{_plain(label)}, {dtype} {line[0].mode}",
-        )  # fmt: skip
+        seen = [(one, number) for one in line if (number := value(one)) is not None]
+        marked = [place for place, (one, _) in enumerate(seen) if hollow and one.marks]
+        batches, numbers = [one.batch for one, _ in seen], [number for _, number in seen]
+        looks: dict[str, Any] = {"marker": _MARKERS.get(dtype, "o"), "markersize": 6, "color": colours[label]}
+        told, style = f"{_plain(label)}, {dtype} {line[0].mode}", _LINES.get(dtype, "-")
+        solid = [place for place in range(len(seen)) if place not in marked]
+        axes.plot(batches, numbers, linestyle=style, label=told, markevery=solid, **looks)
+        axes.plot(batches, numbers, linestyle="", fillstyle="none", markevery=marked, **looks)
+        any_hollow = any_hollow or bool(marked)
+    if any_hollow:
+        axes.plot([], [], marker="o", fillstyle="none", linestyle="", color=_INK, label=_HOLLOW)
     axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_locator(FixedLocator(_batches(figures)))
+    axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(lambda batch, _: f"{batch:g}")
+    axes.margins(x=0.1, y=0.1)
     axes.set_xlabel("images a step")
     axes.set_ylabel(caption)
     axes.set_ylim(bottom=0)
 
 
 def _curves(axes: Axes, figures: Sequence[Figure]) -> None:
-    _over_batch(axes, figures, lambda one: one.images_per_second, "images/s")
+    _over_batch(axes, figures, lambda one: one.images_per_second, "images/s", hollow=True)
 
 
 def _memory(axes: Axes, figures: Sequence[Figure]) -> None:
-    _over_batch(axes, figures, lambda one: one.peak_bytes / 1e9 if one.peak_bytes else None, "peak memory, GB")
+    _over_batch(
+        axes, figures, lambda one: one.peak_bytes / 1e9 if one.peak_bytes else None, "peak memory, GB", hollow=False
+    )
 
 
 def _bars(axes: Axes, figures: Sequence[Figure]) -> None:
-    dtypes = [dtype for dtype in _DTYPES if any(one.dtype == dtype for one in figures)]
+    """Draw the best throughput of each data type and mode; a disturbed one is a hollow bar."""
+    kinds = sorted({(one.dtype, one.mode) for one in figures}, key=lambda kind: (_DTYPES.index(kind[0]), kind[1]))
     colours = _colours(one.label for one in figures)
-    width = 0.8 / len(colours)
+    width, any_hollow = 0.8 / len(colours), False
     for place, (label, colour) in enumerate(colours.items()):
         shift = width * (place - (len(colours) - 1) / 2)
-        best = [_fastest([one for one in figures if (one.label, one.dtype) == (label, dtype)]) for dtype in dtypes]
-        measured = [(index + shift, value) for index, value in enumerate(best) if value]
+        best = {
+            index + shift: max(own, key=lambda one: one.images_per_second)
+            for index, kind in enumerate(kinds)
+            if (own := [one for one in figures if (one.label, (one.dtype, one.mode)) == (label, kind)])
+        }
+        any_hollow = any_hollow or any(one.marks for one in best.values())
+        faces = ["none" if one.marks else colour for one in best.values()]
         bars = axes.bar(
-            [at for at, _ in measured], [value for _, value in measured], width, color=colour, label=_plain(label)
-        )
-        if len(colours) <= len(_COLOURS):
-            axes.bar_label(bars, fmt="{:,.4g}", fontsize="small")
-    axes.set_xticks(range(len(dtypes)), dtypes)
+            list(best), [one.images_per_second for one in best.values()], width, color=faces, edgecolor=colour,
+        )  # fmt: skip
+        axes.add_patch(_swatch(colour, _plain(label)))
+        if len(colours) * len(kinds) <= _MOST_NUMBERED_BARS:
+            upright = len(colours) * len(kinds) > _MOST_LEVEL_NUMBERS
+            axes.bar_label(bars, fmt="{:,.4g}", fontsize="small", padding=2, rotation=90 if upright else 0)
+    if any_hollow:
+        axes.add_patch(_swatch("none", _HOLLOW))
+    axes.set_xticks(range(len(kinds)), [f"{dtype}\n{mode}" for dtype, mode in kinds])
+    axes.margins(y=0.25)
     axes.set_ylabel("images/s")
+
+
+def _swatch(colour: str, label: str) -> Rectangle:
+    """Return a patch of no size, which stands for its colour in the legend."""
+    return Rectangle((0, 0), 0, 0, facecolor=colour, edgecolor=_INK if colour == "none" else colour, label=label)
 
 
 def _scaling(axes: Axes, compared: Comparison) -> None:
@@ -189,9 +236,13 @@ def _scaling(axes: Axes, compared: Comparison) -> None:
 def _prices(axes: Axes, ranking: Ranking) -> None:
     rows = ranking.rows[::-1]
     names, values = [_plain(row.label) for row in rows], [row.value for row in rows]
-    bars = axes.barh(range(len(rows)), values, color=_COLOURS[0], height=0.6, tick_label=names)
+    bars = axes.barh(range(len(rows)), values, color=_COLOURS[0], height=0.45)
     axes.bar_label(bars, fmt="{:,.1f}", padding=3, fontsize="small")
-    axes.margins(x=0.12)
+    for place, name in enumerate(names):
+        axes.text(0, place + 0.25, name, verticalalignment="bottom", fontsize="small")
+    axes.set_yticks([])
+    axes.set_ylim(-0.5, len(rows) - 0.2)
+    axes.margins(x=0.15)
     axes.set_xlabel(_plain(ranking.unit))
 
 

@@ -46,6 +46,8 @@ class Table(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
     detail: bool = False
     """Whether it is too long to stand open."""
+    folded: bool = False
+    """Whether a page shows it closed at first."""
     grouped: bool = False
     """Whether a text in the first column heads its row and those below it."""
 
@@ -221,7 +223,7 @@ def _headlines(compared: Comparison) -> Table:
         (one.name, *("" if value is None else quantity_text(value, one.unit) for value in one.values))
         for one in compared.headlines
     )
-    return Table("Headline figures", ("figure", *compared.results), rows)
+    return Table("Headline figures", ("figure", *compared.results), rows, folded=True)
 
 
 def _scaling(compared: Comparison) -> Table:
@@ -259,6 +261,7 @@ def _standings(standings: Sequence[Standing]) -> Iterator[Table]:
                 ),
             ),
             () if place else (METHODS_DIFFER,),
+            folded=True,
         )
 
 
@@ -272,7 +275,7 @@ def _figures(compared: Comparison) -> Table:
         )
         for one in compared.figures
     )  # fmt: skip
-    return Table("All training figures", head, rows, detail=True)
+    return Table("All training figures", head, rows, detail=True, folded=True)
 
 
 def configuration(one: Figure) -> str:

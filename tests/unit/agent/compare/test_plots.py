@@ -5,7 +5,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from agent.bench.model import Step
+from agent.bench.model import BenchResult, Step
 from agent.compare.comparison import compare
 from agent.compare.model import Comparison, Picture
 from agent.compare.plots import pictures
@@ -73,7 +73,7 @@ def test_what_was_not_measured_has_no_bar() -> None:
     right = bench_result(Step("bf16", curve(800.0)), label="b")
     (bars,) = [one for one in pictures(compare([left, right])) if one.name == "precision-resnet50"]
 
-    texts = [text for element in ET.fromstring(bars.svg).iter() if (text := element.text) and text.strip()]
+    texts = _texts(bars)
     assert {"888.9", "177.8", "711.1"} <= set(texts)
     assert texts.count("0") == 1, "the axis alone begins at 0"
 
@@ -83,6 +83,56 @@ def test_a_curve_is_of_the_mode_with_most_batches() -> None:
     steps = (Step("graph", curve(1000.0)), Step("xla", curve(3000.0, (128,), mode="xla")))
     (picture, *_) = pictures(compare([bench_result(*steps)]))
     assert "made up A, bf16 graph" in picture.svg
+
+
+def test_bars_of_different_modes_stand_apart() -> None:
+    """XLA is never set beside graph mode without a word."""
+    steps = (Step("graph", curve(1000.0)), Step("xla", curve(3000.0, mode="xla")))
+    bars = _named("precision-resnet50", bench_result(*steps))
+
+    assert [text for text in _texts(bars) if text in ("bf16", "graph", "xla")] == ["bf16", "graph", "bf16", "xla"]
+    assert {"888.9", "2,667"} <= set(_texts(bars))
+
+
+@pytest.mark.parametrize("name", ["throughput-resnet50", "precision-resnet50"])
+def test_what_was_disturbed_is_hollow_and_explained(name: str) -> None:
+    """A point that says little looks like it."""
+    calm, disturbed = (bench_result(Step("one", curve(1000.0, contended=contended))) for contended in (False, True))
+    told = "hollow: contended, slowed or unsteady"
+
+    assert told not in _texts(_named(name, calm))
+    assert told in _texts(_named(name, disturbed))
+    blue = "stroke: #0072b2"
+    filled, hollow = (re.findall(f"fill: #0072b2; {blue}", _named(name, one).svg) for one in (calm, disturbed))
+    assert len(filled) > len(hollow)
+
+
+def test_a_disturbed_measurement_is_hollow_only_where_it_shows() -> None:
+    """Memory is what it is, whoever else computes; the best bar counts, not the others."""
+    steps = (Step("slow", curve(500.0, (16,), contended=True)), Step("fast", curve(1000.0, (128,))))
+    result = bench_result(*steps)
+    for name in ("memory-resnet50", "precision-resnet50"):
+        assert "hollow: contended, slowed or unsteady" not in _texts(_named(name, result))
+
+
+def test_a_curve_of_one_point_is_seen() -> None:
+    """A marker stands where no line can."""
+    picture = _named("throughput-resnet50", bench_result(Step("one", curve(1000.0, (64,)))))
+    drawn = [element.attrib for element in ET.fromstring(picture.svg).iter() if element.tag.endswith("}use")]
+    points = [use for use in drawn if "#0072b2" in use.get("style", "")]
+    assert points
+    assert "64" in _texts(picture)
+
+
+def test_a_legend_is_as_large_as_a_phone_needs() -> None:
+    """Texts are at least 9 points in a picture that is no wider than a phone's page; long labels are broken."""
+    picture = _named("throughput-resnet50", bench_result(label="long label " * 6))
+    width = float(ET.fromstring(picture.svg).attrib["viewBox"].split()[2])
+    sizes = {float(size) for size in re.findall(r"font-size: ([\d.]+)px", picture.svg)}
+
+    assert width < 340
+    assert min(sizes) >= 9
+    assert max(map(len, _texts(picture))) <= 52
 
 
 def test_twenty_results_with_long_labels_leave_room_for_the_curves() -> None:
@@ -96,6 +146,14 @@ def test_twenty_results_with_long_labels_leave_room_for_the_curves() -> None:
     assert _height(found["throughput-resnet50"]) > 2 * _height(few)
     assert len(set(re.findall("fill: (#[0-9a-f]{6})", found["precision-resnet50"].svg))) >= 20
     assert found["price"].svg.count(">222,222.2<") == 20
+
+
+def _named(name: str, *results: BenchResult) -> Picture:
+    return next(one for one in pictures(compare(results)) if one.name == name)
+
+
+def _texts(picture: Picture) -> list[str]:
+    return [text for element in ET.fromstring(picture.svg).iter() if (text := element.text) and text.strip()]
 
 
 def _height(picture: Picture) -> float:

@@ -101,6 +101,17 @@ def test_the_page_escapes_labels_and_fetches_nothing(compared: Comparison) -> No
     assert "prefers-color-scheme: dark" in text
 
 
+def test_the_page_heads_groups_and_folds_what_is_long(compared: Comparison) -> None:
+    """One table for each metric, a heading for each subject in it; further tables open on demand."""
+    text = page(compared, ())
+    own = [one for one in compared.rankings if (one.metric, one.basis) == ("throughput", "own_best")]
+
+    for ranking in own:
+        assert f'<th scope="rowgroup" colspan="5">{ranking.subject}</th>' in text
+    assert text.count("<details>") == len([one for one in render.tables(compared) if one.folded]) > 1
+    assert text.count("<table") == len(list(render.tables(compared)))
+
+
 def test_the_page_says_why_it_has_no_pictures(compared: Comparison) -> None:
     """Nobody looks for what is not there."""
     assert "no pictures today" in page(compared, (), without="no pictures today")
