@@ -115,6 +115,19 @@ def test_a_disturbed_measurement_is_hollow_only_where_it_shows() -> None:
         assert "hollow: contended, slowed or unsteady" not in _texts(_named(name, result))
 
 
+def test_number_types_that_nobody_knows_are_drawn_last() -> None:
+    """A file may come from anybody."""
+    steps = (Step("odd", curve(10.0, dtype="$a_8")), Step("own", curve(1000.0, dtype="fp32")))
+    bars = _named("precision-resnet50", bench_result(*steps))
+    assert [text for text in _texts(bars) if text in ("$a_8", "fp32")] == ["fp32", "$a_8"]
+
+
+def test_many_batches_do_not_crowd_the_axis() -> None:
+    """A search tries dozens."""
+    picture = _named("throughput-resnet50", bench_result(Step("one", curve(1000.0, range(100, 160)))))
+    assert len([text for text in _texts(picture) if text.isdecimal() and 100 <= int(text) < 160]) <= 8
+
+
 def test_a_curve_of_one_point_is_seen() -> None:
     """A marker stands where no line can."""
     picture = _named("throughput-resnet50", bench_result(Step("one", curve(1000.0, (64,)))))
