@@ -1,6 +1,7 @@
 """Which cards wait for a run that was skipped because somebody used them, and when they may be tried again."""
 
 from collections.abc import Iterable
+from math import inf
 from typing import Final
 
 import msgspec
@@ -16,7 +17,7 @@ SHARE_OF_INTERVAL: Final = 1.0 / 60.0
 
 
 class _Wait(msgspec.Struct, frozen=True):
-    """How long the last pause was, and when it ends, on the monotonic clock."""
+    """How long the pause is, and when it ends, on the monotonic clock; infinite while a run is asked for."""
 
     pause_s: float
     until_s: float
@@ -38,18 +39,18 @@ class CatchUp:
         """Return the UUIDs of the cards that wait for an idle moment and whose pause is over."""
         return tuple(uuid for uuid, wait in list(self._waits.items()) if now_s >= wait.until_s)
 
-    def attempt(self, uuid: str, now_s: float) -> None:
-        """Note that a run of a waiting card is asked for: until it is over, or for the next pause, it is not due."""
+    def attempt(self, uuid: str) -> None:
+        """Note that a run of a waiting card is asked for: the card is not due again before it is over."""
         wait = self._waits.get(uuid)
         if wait is not None:  # else a run that was under way has settled it
-            pause_s = min(self._interval_s, 2 * wait.pause_s)
-            self._waits[uuid] = _Wait(pause_s, now_s + pause_s)
+            self._waits[uuid] = _Wait(min(self._interval_s, 2 * wait.pause_s), inf)
 
     def learn(self, uuid: str, results: Iterable[ProbeResult], now_s: float) -> None:
         """Take what became of a run: one that a card's use prevented leaves the card waiting, any other settles it."""
         reasons = {result.reason for result in results if result.status in ("skipped", "aborted")}
         if not reasons & IN_USE:
             self._waits.pop(uuid, None)
-        elif uuid not in self._waits:
-            pause_s = SHARE_OF_INTERVAL * self._interval_s
-            self._waits[uuid] = _Wait(pause_s, now_s + pause_s)
+            return
+        wait = self._waits.get(uuid, _Wait(SHARE_OF_INTERVAL * self._interval_s, inf))
+        if wait.until_s == inf:
+            self._waits[uuid] = _Wait(wait.pause_s, now_s + wait.pause_s)

@@ -222,7 +222,7 @@ class ProbeService:
         """Ask for the judged pair on cards that are idle now and were not when it was due."""
         for uuid in self._catch_up.due(now_s):
             if self.why_not(uuid) is None:
-                self._catch_up.attempt(uuid, now_s)
+                self._catch_up.attempt(uuid)
                 self._schedule.once(
                     f"{uuid} catch-up",
                     lambda uuid=uuid: self._run_plan(uuid, JUDGED, "schedule"),  # type: ignore[misc]
