@@ -5,7 +5,9 @@ VENV ?= .venv
 PY := $(VENV)/bin/python
 EXTRA := $(shell if [ -e /dev/nvidia0 ] || [ -e /proc/driver/nvidia/version ]; then echo gpu; else echo cpu; fi)
 PORT ?= 9838
-WORKERS ?= $(shell nproc)
+CPUS := $(shell nproc)
+# One more than CPUs: many tests wait for other processes part of their time.
+WORKERS ?= $(shell expr $(CPUS) + 1)
 
 .PHONY: help run demo test lint test-system fuzz soak faultbench docs clean
 
@@ -31,7 +33,7 @@ test: $(VENV)/.installed-dev ## install into .venv and run every test a plain us
 
 test-system: $(VENV)/.installed-dev ## boot systemd, build and run the image, check the Kubernetes manifests; needs root
 	@deploy/system-tools.sh $(VENV) .build/tools
-	PATH="$(abspath .build/tools)/bin:$$PATH" $(PY) -m pytest -n $(WORKERS) --dist loadfile -m system
+	PATH="$(abspath .build/tools)/bin:$$PATH" $(PY) -m pytest -n $(CPUS) --dist loadfile -m system
 
 lint: $(VENV)/.installed-dev ## the static checks alone
 	$(VENV)/bin/ruff check .
