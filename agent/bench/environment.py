@@ -29,6 +29,8 @@ _CPUINFO_LIMIT_BYTES: Final = 1 << 14
 _ID_DIGITS: Final = 8
 _IMAGE_ID: Final = re.compile(r"""^imageid="?(?:sha256:)?([0-9a-f]{12,64})"?$""", re.MULTILINE)
 _ENGINE: Final = re.compile(r"""^engine="?([\w.-]+)"?$""", re.MULTILINE)
+_FOLDERS: Final = re.compile(r"""(?<![\w.:/])/(?:[^\s/"']+/)+""")
+"""The folders before a file's name; those of a URL, or of an operation's name, are none."""
 _RUNTIMES: Final = ("docker", "containerd", "crio", "libpod", "lxc")
 
 
@@ -101,11 +103,12 @@ def card_facts(card: Card) -> CardFacts:
 
 
 def masked(record: ProbeRecord) -> ProbeRecord:
-    """Return a record that names its card by the digits of :func:`card_id` alone."""
+    """Return a record that names its card by the digits of :func:`card_id` alone, and no folder of this machine."""
     device = record.device
     if device is not None:
         device = msgspec.structs.replace(device, uuid=card_id(device.uuid) if device.uuid else "", pci_bus_id="")
-    result = msgspec.structs.replace(record.result, detail=redacted(record.result.detail, ()))
+    detail = _FOLDERS.sub("", redacted(record.result.detail, ()))
+    result = msgspec.structs.replace(record.result, detail=detail)
     uuid = record.uuid if record.uuid == "cpu" else card_id(record.uuid)
     return msgspec.structs.replace(record, uuid=uuid, device=device, result=result)
 

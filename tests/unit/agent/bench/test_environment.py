@@ -82,6 +82,17 @@ def test_nothing_that_names_a_card_is_kept() -> None:
     assert masked(msgspec.structs.replace(record, uuid="cpu")).uuid == "cpu"
 
 
+def test_a_record_names_no_folder_of_the_machine() -> None:
+    """A failure quotes a traceback; whose home it was in is nobody's business, even where the text is cut off."""
+    text = (
+        'at gradient_tape/Conv2D: File "/home/someone/venv/run.py", line 1; https://a.example/b; "/home/someone/ven'
+    )
+    record = training(16, status="error", reason="failed:InternalError")
+    told = msgspec.structs.replace(record.result, detail=text)
+    hidden = masked(msgspec.structs.replace(record, result=told)).result.detail
+    assert hidden == 'at gradient_tape/Conv2D: File "run.py", line 1; https://a.example/b; "ven'
+
+
 def test_versions_come_from_the_child_but_the_drivers_own_word_stays() -> None:
     """What CUDA says of the driver is less exact."""
     software = Environment("3.12", "2.21.0", "12.5", "9", "12.8")
