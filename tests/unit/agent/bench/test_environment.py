@@ -84,9 +84,7 @@ def test_nothing_that_names_a_card_is_kept() -> None:
 
 def test_a_record_names_no_folder_of_the_machine() -> None:
     """A failure quotes a traceback; whose home it was in is nobody's business, even where the text is cut off."""
-    text = (
-        'at gradient_tape/Conv2D: File "/home/someone/venv/run.py", line 1; https://a.example/b; "/home/someone/ven'
-    )
+    text = 'at gradient_tape/Conv2D: File "/home/someone/venv/run.py", line 1; https://a.example/b; "/home/someone/ven'
     record = training(16, status="error", reason="failed:InternalError")
     told = msgspec.structs.replace(record.result, detail=text)
     hidden = masked(msgspec.structs.replace(record, result=told)).result.detail
