@@ -15,6 +15,9 @@ from workloads.spec import Request
 from workloads.timing import Clock, Measurement, Plan
 from workloads.untyped import Tensor
 
+CPU_BATCHES = 10
+"""Other processes disturb a CPU's batches one by one; the median of many leaves them out."""
+
 
 @dataclass(frozen=True)
 class Context:
@@ -54,11 +57,11 @@ class Context:
         """
         return max(0, self.machine.usable_bytes - (self.allocator_held_bytes() or 0))
 
-    def plan(self, gpu_window_s: float, cpu_window_s: float = 0.5) -> Plan:
-        """Return how long to measure: the window asked for, else the probe's own."""
+    def plan(self, gpu_window_s: float, cpu_window_s: float = 0.5, *, gpu_batches: int = 3) -> Plan:
+        """Return how long to measure: the window asked for, else the probe's own; many short batches on a CPU."""
         if self.machine.on_gpu:
-            return Plan(window_s=self.request.seconds or gpu_window_s)
-        return Plan(window_s=self.request.seconds or cpu_window_s, settle_s=0.0)
+            return Plan(window_s=self.request.seconds or gpu_window_s, batches=gpu_batches)
+        return Plan(window_s=self.request.seconds or cpu_window_s, settle_s=0.0, batches=CPU_BATCHES)
 
     def result(
         self,

@@ -3,15 +3,18 @@
 The order, and what each part is for:
 
 1. *first call*: tracing, algorithm selection, compilation; reported apart.
-2. *warm-up*: single steps, each fetched, until two in a row agree within 10 % (bounded). The last of them is the
+2. *warm-up*: single steps, each fetched, until two in a row agree within 10 % (bounded). The shorter of these is the
    synchronous step time S; the shortest time in which the host enqueued one is E.
-3. *batch length*: a batch is ``inner`` steps enqueued one after another and one fetch at its end. A few steps in one
-   batch give the pipelined step time P; S - P is what one fetch exposes of the host. ``inner`` is the least number for
-   which that is below 1 % of the batch, and the batch long enough for the clock.
+3. *batch length*: a batch is ``inner`` steps enqueued one after another and one fetch at its end. A first batch gives
+   the pipelined step time P. ``inner`` follows from the window and P alone, so that every process makes the same
+   batches: as many steps as fill the window's share, rounded. S - P is what one fetch exposes of the host; where that
+   is not below 1 % of such a batch, the batch is longer.
 4. *settling*: batches at full load until ``settle_s`` have passed since the warm-up began, so that clocks and power
    have found their level. Work on the device alone, D, is measured within that time.
-5. *window*: batches for ``window_s``, at least ``min_repeats`` of them. Their median, minimum, maximum and median
-   absolute deviation are the result.
+5. *window*: as many batches as fill ``window_s`` by P, but at least 3, or 2 where no more are planned. Their median,
+   minimum, maximum and median absolute deviation are the result. Few long batches repeat better than many short ones:
+   a card at its power cap swings by 3 % several times a second, which a long batch averages and a median of short
+   ones does not.
 
 **Host share** is the share of a pipelined step during which the device waits for the host: 1 - D/P, with P from the
 window's first batch. D is found by giving the device a blocking kernel that outlasts the host's enqueueing: the step
@@ -27,13 +30,15 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
-from typing import Callable, List, Optional, Protocol, Sequence, Tuple
+from typing import Callable, Optional, Protocol, Sequence, Tuple
 
 from workloads.emit import Timing
 
 WARMUP_AGREEMENT = 0.1
 WARMUP_STEPS = 6
 DISPATCH_SHARE = 0.01
+SHORTEST_STEP_S = 1e-6
+FEWEST_REPEATS = 3
 SETTLE_S = 1.0
 MOST_BLOCKS = 64
 MOST_BLOCKED_RUNS = 4
@@ -66,13 +71,12 @@ class Queue(Protocol):
 
 @dataclass(frozen=True)
 class Plan:
-    """How long to measure; all in seconds."""
+    """How long to measure: seconds, and how often."""
 
     window_s: float
     settle_s: float = SETTLE_S
-    min_repeats: int = 3
-    min_batch_s: float = 0.02
-    """Shortest batch, so that a fetch's jitter stays small beside it."""
+    batches: int = 3
+    """Into how many batches the window is divided, where a step is short enough."""
     warmup_limit_s: float = 10.0
 
 
@@ -98,19 +102,18 @@ def measure(
     phase("warmup")
     load_start_s = clock.monotonic_s()
     synchronous_s, enqueue_s = _warm_up(work, plan, clock)
-    inner = _batch_length(work, synchronous_s, plan, clock)
+    inner, pipelined_s = _batch_length(work, synchronous_s, plan, clock)
+    wanted = max(min(plan.batches, FEWEST_REPEATS), round(plan.window_s / (inner * pipelined_s)))
     warmup_s = clock.monotonic_s() - load_start_s
     phase("settle")
     settled_s = load_start_s + plan.settle_s
     device_s = _device_s(work, blocker, enqueue_s, settled_s, clock) if blocker is not None else None
     while clock.monotonic_s() < settled_s:
         left_s = settled_s - clock.monotonic_s()
-        _batch_s(work, min(inner, math.ceil(left_s / max(synchronous_s, 1e-6))), clock)
+        _batch_s(work, min(inner, math.ceil(left_s / max(synchronous_s, SHORTEST_STEP_S))), clock)
     phase("measure")
     window_start_s = clock.monotonic_s()
-    repeats: List[float] = []
-    while len(repeats) < plan.min_repeats or clock.monotonic_s() - window_start_s < plan.window_s:
-        repeats.append(_batch_s(work, inner, clock))
+    repeats = [_batch_s(work, inner, clock) for _ in range(wanted)]
     window_end_s = clock.monotonic_s()
     median_s = median(repeats)
     timing = Timing(
@@ -143,16 +146,17 @@ def _batch_s(work: Queue, steps: int, clock: Clock) -> float:
 
 
 def _warm_up(work: Queue, plan: Plan, clock: Clock) -> Tuple[float, float]:
-    """Return the time of the last single step, and the shortest one that the host took to enqueue a step."""
+    """Return the shorter of the last two single steps, and the shortest time that the host took to enqueue one."""
     limit_s = clock.monotonic_s() + plan.warmup_limit_s
     previous_s, enqueue_s = _single_s(work, clock)
     for _ in range(WARMUP_STEPS - 1):
         current_s, enqueued_s = _single_s(work, clock)
         enqueue_s = min(enqueue_s, enqueued_s)
-        if abs(current_s - previous_s) <= WARMUP_AGREEMENT * previous_s or clock.monotonic_s() >= limit_s:
-            return current_s, enqueue_s
+        shorter_s, agree = min(previous_s, current_s), abs(current_s - previous_s) <= WARMUP_AGREEMENT * previous_s
+        if agree or clock.monotonic_s() >= limit_s:
+            break
         previous_s = current_s
-    return previous_s, enqueue_s
+    return shorter_s, enqueue_s
 
 
 def _single_s(work: Queue, clock: Clock) -> Tuple[float, float]:
@@ -164,16 +168,16 @@ def _single_s(work: Queue, clock: Clock) -> Tuple[float, float]:
     return clock.monotonic_s() - start_s, enqueue_s
 
 
-def _batch_length(work: Queue, synchronous_s: float, plan: Plan, clock: Clock) -> int:
-    steps = min(100, max(3, math.ceil(plan.min_batch_s / max(synchronous_s, 1e-6))))
-    longest = max(1, int(plan.window_s / plan.min_repeats / max(synchronous_s, 1e-6)))
-    if longest == 1:
-        return 1
+def _batch_length(work: Queue, synchronous_s: float, plan: Plan, clock: Clock) -> Tuple[int, float]:
+    """Return the steps of a batch, and how long one takes within it."""
+    share_s = plan.window_s / plan.batches
+    steps = round(share_s / max(synchronous_s, SHORTEST_STEP_S))
+    if steps < 2:
+        return 1, synchronous_s
     pipelined_s = (_batch_s(work, steps, clock) - synchronous_s) / (steps - 1)
-    pipelined_s = min(synchronous_s, max(pipelined_s, synchronous_s / 10))
+    pipelined_s = min(synchronous_s, max(pipelined_s, synchronous_s / 10, SHORTEST_STEP_S))
     exposed_s = synchronous_s - pipelined_s
-    wanted_s = max(exposed_s / DISPATCH_SHARE, plan.min_batch_s)
-    return min(longest, max(1, math.ceil(wanted_s / pipelined_s)))
+    return max(round(share_s / pipelined_s), math.ceil(exposed_s / DISPATCH_SHARE / pipelined_s)), pipelined_s
 
 
 def _device_s(work: Queue, blocker: Queue, enqueue_s: float, until_s: float, clock: Clock) -> float:
