@@ -46,14 +46,14 @@ Json = dict[str, object]
 class Card:
     """The card under test, sampled while children run."""
 
-    def __init__(self) -> None:
-        """Open the first card; without NVML nothing is sampled."""
+    def __init__(self, index: int) -> None:
+        """Open the card; without NVML nothing is sampled."""
         self.uuid = ""
         self._nvml: Any = None
         try:
             pynvml = importlib.import_module("pynvml")
             pynvml.nvmlInit()
-            self._handle = pynvml.nvmlDeviceGetHandleByIndex(0)
+            self._handle = pynvml.nvmlDeviceGetHandleByIndex(index)
             self.uuid = str(pynvml.nvmlDeviceGetUUID(self._handle))
             self._nvml = pynvml
         except Exception as error:  # noqa: BLE001 - a machine without NVML is measured all the same
@@ -98,7 +98,7 @@ class Bench:
             archive.writestr("__main__.py", MAIN)
             for path in sorted((ROOT / "workloads").glob("*.py")):
                 archive.write(path, f"workloads/{path.name}")
-        self.card = Card()
+        self.card = Card(arguments.gpu)
         self.result: Json = {"started_wall_s": time.time(), "host": host_facts(), "card": self.card.facts()}
 
     def keep(self, section: str, entry: Json) -> None:
@@ -170,6 +170,8 @@ class Bench:
         environment["LD_LIBRARY_PATH"] = ":".join(
             path for path in libraries if path and not any(path.startswith(folder) for folder in foreign)
         )
+        if self.card.uuid:
+            environment["CUDA_VISIBLE_DEVICES"] = self.card.uuid
         script = str(Path(__file__).with_name("torch_reference.py"))
         done = subprocess.run(
             [self.arguments.torch_python, script, *cases], capture_output=True, text=True, env=environment, check=False
@@ -343,6 +345,7 @@ def main() -> None:
     parser.add_argument(
         "--not-isolated", action="store_true", help="start children without -I, so that PYTHONPATH counts"
     )
+    parser.add_argument("--gpu", type=int, default=0, help="index of the card")
     parser.add_argument("--device", default="gpu", choices=("gpu", "cpu"))
     parser.add_argument("--threads", type=int, default=4)
     parser.add_argument("--cache-dir", default="", help="compilation cache of the children")

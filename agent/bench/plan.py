@@ -15,9 +15,12 @@ SMALLER_CARD_BYTES: Final = 16 * GIB
 PRECISIONS: Final = ("bf16", "fp16", "tf32", "fp32")
 _NETWORKS: Final[tuple[ProbeName, ...]] = ("resnet50", "vgg16")
 _MOST_BATCH: Final = {"resnet50": 8192, "vgg16": 4096}
-_XLA_SEARCHED: Final = "bf16"
-"""In the other precisions XLA compiles two batches only: a compilation takes over half a minute."""
-_XLA_BATCHES: Final = (64, 256)
+_SEARCHED: Final = ("bf16", "tf32")
+"""One precision of each width: a batch of fp16 takes the memory of bf16, one of fp32 that of tf32."""
+_FEW_BATCHES: Final = (16, 64, 256, 1024)
+_XLA_BATCHES: Final = {"bf16": (16, 64, 256, 1024)}
+_XLA_BATCH: Final = (256,)
+"""In the other precisions XLA compiles one batch only: a compilation takes over half a minute."""
 _SERIES: Final = 100
 _DEADLINE_S: Final = 120.0
 _DEADLINE_TIMES: Final = 8.0
@@ -39,8 +42,6 @@ class PlannedStep(msgspec.Struct, frozen=True, kw_only=True):
     reserve_all: bool = False
     search_to: int = 0
     """Largest batch to try, the request's own being the first; 0 for no search."""
-    narrow: bool = True
-    """Whether the search goes on between the largest doubled batch that fits and the next one."""
 
     @property
     def deadline_s(self) -> float:
@@ -66,12 +67,9 @@ def plan(
     if device == "cpu":
         steps = [*_cpu(), *(_cpu_further(data_dir) if extent == "full" else ())]
         return (*steps, *(_article("fp32", 32, 2, 12.0) if article else ()))
-    chosen = list(_quick(data_dir) if extent == "quick" else _full(data_dir, limited=memory_limit_bytes > 0))
-    return (
-        *chosen,
-        *(_article("tf32", 224, 32, 25.0) if article else ()),
-        *(_scaling(extent, cards) if cards > 1 else ()),
-    )
+    limited = memory_limit_bytes > 0
+    chosen = _quick(data_dir, cards) if extent == "quick" else _full(data_dir, cards, limited=limited)
+    return (*chosen, *(_article("tf32", 224, 32, 25.0) if article else ()))
 
 
 def train(
@@ -88,9 +86,10 @@ def train(
     return ProbeRequest(network, dtype, size, batch, mode, seconds, options)
 
 
-def _quick(data_dir: str) -> Iterator[PlannedStep]:
+def _quick(data_dir: str, cards: int) -> Iterator[PlannedStep]:
     yield _step("cold/graph", 20.0, train("resnet50", "bf16", 256, steps=_SERIES))
     yield _step("cold/xla", 55.0, train("resnet50", "bf16", 256, "xla"))
+    yield from _scaling(cards, 256)
     yield _matmul(25.0, seconds=1.0)
     yield _step("bandwidth", 12.0, ProbeRequest("bandwidth"))
     yield _step("resnet50/bf16/graph", 25.0, *(train("resnet50", "bf16", batch) for batch in (16, 64, 512)))
@@ -101,27 +100,28 @@ def _quick(data_dir: str) -> Iterator[PlannedStep]:
     yield _pipeline("bf16", data_dir, 40.0)
 
 
-def _full(data_dir: str, *, limited: bool) -> Iterator[PlannedStep]:
+def _full(data_dir: str, cards: int, *, limited: bool) -> Iterator[PlannedStep]:
     yield _step("cold/graph", 20.0, train("resnet50", "bf16", 256))
     yield _step("cold/xla", 55.0, train("resnet50", "bf16", 256, "xla"))
-    yield _matmul(35.0)
-    yield _step("bandwidth", 15.0, ProbeRequest("bandwidth"))
+    yield from _scaling(cards, 64, 256)
+    yield _matmul(30.0)
+    yield _step("bandwidth", 12.0, ProbeRequest("bandwidth"))
     for network, dtype in product(_NETWORKS, PRECISIONS):
-        yield _search(network, dtype, 150.0)
-    for network, dtype in product(_NETWORKS, PRECISIONS):
-        yield _xla(network, dtype)
-    yield _step("cifar", 20.0, *(train("resnet50", dtype, 64, size=32) for dtype in ("bf16", "tf32")))
-    yield _step("resolution", 35.0, *(train("resnet50", "bf16", 64, size=size) for size in (224, 384, 512)))
-    yield from (_step(f"steps/{name}", 20.0, train(name, "bf16", 64, steps=_SERIES)) for name in _NETWORKS)
-    yield _step("accumulate", 20.0, *(train("resnet50", "bf16", 64, accumulate=count) for count in (2, 8)))
+        yield _curve(network, dtype)
+    yield _step("cifar", 15.0, *(train("resnet50", dtype, 64, size=32) for dtype in ("bf16", "tf32")))
+    yield _step("resolution", 30.0, *(train("resnet50", "bf16", 64, size=size) for size in (224, 384, 512)))
+    yield from (_step(f"steps/{name}", 15.0, train(name, "bf16", 64, steps=_SERIES)) for name in _NETWORKS)
+    yield _step("accumulate", 18.0, *(train("resnet50", "bf16", 64, accumulate=count) for count in (2, 8)))
     yield from (_memory(dtype, 14.0) for dtype in ("bf16", "fp16", "fp32"))
     if not limited:
         usage = ProbeRequest("memory", "bf16", 224, 64)
         yield _step("memory/growth", 12.0, usage)
         yield PlannedStep(name="memory/reserve-all", requests=(usage,), expected_s=12.0, reserve_all=True)
-        smaller = msgspec.structs.replace(_search("resnet50", "bf16", 120.0), name="limit/resnet50/bf16/graph")
+        smaller = msgspec.structs.replace(_search("resnet50", "bf16", 60.0), name="limit/resnet50/bf16/graph")
         yield msgspec.structs.replace(smaller, memory_limit_bytes=SMALLER_CARD_BYTES)
     yield _pipeline("bf16", data_dir, 40.0)
+    for network, dtype in product(_NETWORKS, PRECISIONS):
+        yield _xla(network, dtype)
 
 
 def _cpu() -> Iterator[PlannedStep]:
@@ -140,10 +140,9 @@ def _cpu_further(data_dir: str) -> Iterator[PlannedStep]:
     yield _pipeline("fp32", data_dir, 20.0)
 
 
-def _scaling(extent: str, cards: int) -> Iterator[PlannedStep]:
-    batches = (256,) if extent == "quick" else (64, 256)
-    for count in sorted({*doublings(1, cards), cards}):
-        requests = tuple(train("resnet50", "bf16", batch) for batch in batches)
+def _scaling(cards: int, *batches: int) -> Iterator[PlannedStep]:
+    requests = tuple(train("resnet50", "bf16", batch) for batch in batches)
+    for count in sorted({*doublings(1, cards), cards}) if cards > 1 else ():
         yield PlannedStep(
             name=f"scaling/{count}", requests=requests, expected_s=15.0 + 10.0 * len(batches), cards=count
         )
@@ -156,19 +155,23 @@ def _article(dtype: str, size: int, batch: int, expected_s: float) -> Iterator[P
     yield _step("article/keras", expected_s, theirs)
 
 
-def _search(
-    network: ProbeName, dtype: str, expected_s: float, mode: Mode = "graph", *, narrow: bool = True
-) -> PlannedStep:
+def _curve(network: ProbeName, dtype: str) -> PlannedStep:
+    if dtype in _SEARCHED:
+        return _search(network, dtype, 110.0)
+    return _step(f"{network}/{dtype}/graph", 40.0, *(train(network, dtype, batch) for batch in _FEW_BATCHES))
+
+
+def _search(network: ProbeName, dtype: str, expected_s: float) -> PlannedStep:
     return PlannedStep(
-        name=f"{network}/{dtype}/{mode}", requests=(train(network, dtype, 16, mode),), expected_s=expected_s,
-        search_to=_MOST_BATCH[network], narrow=narrow,
+        name=f"{network}/{dtype}/graph", requests=(train(network, dtype, 16),), expected_s=expected_s,
+        search_to=_MOST_BATCH[network],
     )  # fmt: skip
 
 
 def _xla(network: ProbeName, dtype: str) -> PlannedStep:
-    if dtype == _XLA_SEARCHED:
-        return _search(network, dtype, 420.0, "xla", narrow=False)
-    return _step(f"{network}/{dtype}/xla", 100.0, *(train(network, dtype, batch, "xla") for batch in _XLA_BATCHES))
+    batches = _XLA_BATCHES.get(dtype, _XLA_BATCH)
+    requests = (train(network, dtype, batch, "xla") for batch in batches)
+    return _step(f"{network}/{dtype}/xla", 10.0 + 35.0 * len(batches), *requests)
 
 
 def _matmul(expected_s: float, seconds: float = 0.0) -> PlannedStep:

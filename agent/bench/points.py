@@ -61,20 +61,27 @@ def points(result: BenchResult) -> tuple[Point, ...]:
 def _points(result: BenchResult) -> Iterator[Point]:
     for step in result.steps:
         for record in step.records:
-            answer = record.result
-            if answer.probe not in NETWORKS or answer.status != "ok" or answer.value is None:
-                continue
-            batch, size = (int(side) for side in answer.shape.split("x")[:2])
-            yield Point(
-                network=answer.probe,
-                dtype=answer.dtype,
-                mode=answer.mode,
-                size=size,
-                batch=batch,
-                variant=answer.variant,
-                replicas=int(answer.figures.get("replicas", 1)),
-                accumulate=int(answer.figures.get("accumulate", 1)),
-                images_per_second=answer.value,
-                memory_limit_bytes=step.memory_limit_bytes,
-                record=record,
-            )
+            point = point_of(record, step.memory_limit_bytes)
+            if point is not None:
+                yield point
+
+
+def point_of(record: ProbeRecord, memory_limit_bytes: int = 0) -> Point | None:
+    """Return a record as a point; None where it is no good training measurement."""
+    answer = record.result
+    if answer.probe not in NETWORKS or answer.status != "ok" or answer.value is None:
+        return None
+    batch, size = (int(side) for side in answer.shape.split("x")[:2])
+    return Point(
+        network=answer.probe,
+        dtype=answer.dtype,
+        mode=answer.mode,
+        size=size,
+        batch=batch,
+        variant=answer.variant,
+        replicas=int(answer.figures.get("replicas", 1)),
+        accumulate=int(answer.figures.get("accumulate", 1)),
+        images_per_second=answer.value,
+        memory_limit_bytes=memory_limit_bytes,
+        record=record,
+    )

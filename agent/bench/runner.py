@@ -10,6 +10,7 @@ import msgspec
 from agent.bench.environment import default_label, differences, masked, with_software
 from agent.bench.model import BenchResult, Step
 from agent.bench.plan import PlannedStep
+from agent.bench.points import point_of
 from agent.bench.search import Outcome, find_largest
 from agent.bench.store import save
 from agent.clock import Clock
@@ -26,6 +27,8 @@ REST_S: Final = 30.0
 _PASSING: Final = frozenset({"busy", "memory_in_use", "no_telemetry"})
 """Reasons against a measurement that pass when the last child has left the card."""
 LOOK_S: Final = 0.2
+OUTSIDE_BYTES: Final = 1.5e9
+"""About what a process takes of a card beside TensorFlow's allocator: context, kernels, handles of libraries."""
 TRIGGER: Final = "bench"
 
 
@@ -94,7 +97,7 @@ class Lab:
             outcomes = [outcome_of(record) for record in answers]
             return outcomes[: next((at + 1 for at, one in enumerate(outcomes) if one != "fits"), len(outcomes))]
 
-        find_largest(attempt, template.batch, step.search_to, narrow=step.narrow)
+        find_largest(attempt, template.batch, step.search_to, lambda: expected_batch(records, self.limit_of(step)))
         return tuple(records)
 
     def _child(
@@ -189,6 +192,25 @@ def pending(result: BenchResult, steps: Sequence[PlannedStep]) -> tuple[PlannedS
     """Return the steps that a result does not hold yet."""
     done = {step.name for step in result.steps}
     return tuple(step for step in steps if step.name not in done)
+
+
+def expected_batch(records: Sequence[ProbeRecord], limit_bytes: int) -> float:
+    """Return the batch whose peak should just fit into the card's memory, or the limit; 0 where that is not known.
+
+    The line through the peaks of the two largest batches measured is followed.
+    """
+    peaks = sorted(
+        (point.batch, point.peak_bytes, point.record.device.memory_bytes)
+        for point in map(point_of, records)
+        if point is not None and point.peak_bytes and point.record.device is not None
+    )
+    if len(peaks) < 2:
+        return 0.0
+    (smaller, low_bytes, _), (larger, high_bytes, memory_bytes) = peaks[-2:]
+    available_bytes = limit_bytes or memory_bytes - OUTSIDE_BYTES
+    if high_bytes <= low_bytes or available_bytes <= 0:
+        return 0.0
+    return larger + (available_bytes - high_bytes) * (larger - smaller) / (high_bytes - low_bytes)
 
 
 def good_start(records: Sequence[ProbeRecord]) -> int:

@@ -15,6 +15,7 @@ from agent.probes.child import ChildCommand, Watch, run_child
 _ASK: Final = "import json, sys; print(); print(json.dumps([list(sys.version_info[:3]), [p for p in sys.path if p]]))"
 _ASK_DEADLINE_S: Final = 20.0
 _OLDEST: Final = (3, 8)
+_NCCL_SETTINGS: Final = "NCCL_"
 _DEFAULT_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -73,12 +74,13 @@ def child_environment(
 
     ``visible_devices`` are the UUIDs of the cards it may see, in their order and with commas, empty for
     none; ``threads`` of 0 leaves the count to the libraries. Of ``inherited`` only the search paths of
-    programs and libraries are taken. CUDA that came as wheels beside TensorFlow is put on both, since
-    the loader does not look there.
+    programs and libraries are taken, and the operator's settings of NCCL, which may keep cards apart that cannot
+    work together. CUDA that came as wheels beside TensorFlow is put on both paths, since the loader does not
+    look there.
     """
     libraries = [str(path) for path in _below(interpreter.paths, "nvidia/*/lib")]
     programs = [str(path) for path in _below(interpreter.paths, "nvidia/cuda_nvcc/bin")]
-    environment = {
+    environment = {name: value for name, value in inherited.items() if name.startswith(_NCCL_SETTINGS)} | {
         "PATH": ":".join([*programs, inherited.get("PATH") or _DEFAULT_PATH]),
         "LD_LIBRARY_PATH": ":".join(filter(None, [*libraries, inherited.get("LD_LIBRARY_PATH", "")])),
         "HOME": str(directory),

@@ -69,7 +69,7 @@ def test_full_plan_on_two_cards(environ: Environ, path: Path) -> None:
     assert len(result.machine.topology) == 1
     largest = {str(curve.setting): curve.largest.batch for curve in analysis.curves(points(result))}
     assert largest["resnet50 bf16 graph 224 px"] == 288
-    assert largest["vgg16 fp32 graph 224 px"] == 144
+    assert largest["vgg16 tf32 graph 224 px"] == 144
     (spread, _) = analysis.scaling(points(result))
     assert spread.efficiency == pytest.approx(0.98)
     ooms = [r.result for step in result.steps for r in step.records if r.result.reason.startswith("oom")]

@@ -56,11 +56,25 @@ def test_one_child_doubles_and_each_further_one_halves_the_gap() -> None:
     assert card.children == [(16, 32, 64, 128, 256, 512, 1024), (512, 1024), (384,), (320,), (352,), (336,)]
 
 
-def test_a_coarse_search_ends_with_the_doublings() -> None:
-    """The batch that a used child could not hold is still tried in a fresh one."""
-    card = FakeCard(530, lost=100)
-    assert find_largest(card.attempt, 16, 4096, narrow=False) == 512
-    assert [children[0] for children in card.children] == [16, 512, 1024]
+def test_a_good_expectation_saves_children() -> None:
+    """What a used child could not hold is believed where it was not expected to fit; then one below, one above."""
+    card = FakeCard(330)
+    assert find_largest(card.attempt, 16, 1024, lambda: 335.0) == 329
+    assert card.children == [(16, 32, 64, 128, 256, 512, 1024), (329,), (349,)]
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    capacity=st.integers(0, 5000), lost=st.integers(0, 5000), most=st.integers(1, 4096), expected=st.floats(0.0, 1e4)
+)
+def test_a_wrong_expectation_never_misleads(capacity: int, lost: int, most: int, expected: float) -> None:
+    """However far off, the largest batch is found all the same, and its bound was seen in a fresh child."""
+    card = FakeCard(capacity, lost)
+    found = find_largest(card.attempt, 16, most, lambda: expected)
+    true = min(capacity, most)
+    assert found <= true
+    assert true - found < max(1, found // RESOLUTION)
+    assert len(card.children) <= 60
 
 
 def test_batches_double_up_to_the_most() -> None:

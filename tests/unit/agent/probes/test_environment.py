@@ -22,6 +22,13 @@ def test_environment_is_built_from_nothing() -> None:
     assert environment["HOME"] == environment["TMPDIR"] == "/run/probe"
 
 
+def test_settings_of_nccl_reach_the_child() -> None:
+    """Whoever forbids a way between cards, because it harms them there, is heeded."""
+    found = child_environment(interpreter(), "GPU-a,GPU-b", 4, HOME, {"NCCL_NVLS_ENABLE": "0", "XNCCL_DEBUG": "INFO"})
+    assert found["NCCL_NVLS_ENABLE"] == "0"
+    assert "XNCCL_DEBUG" not in found
+
+
 def test_one_card_is_visible_by_uuid_in_bus_order() -> None:
     """CUDA's own order of cards plays no part."""
     environment = child_environment(interpreter(), "GPU-a", 4, HOME, {})
