@@ -1,8 +1,10 @@
 """One training step spread over several devices: a replica of the network on each, gradients averaged.
 
-TensorFlow's MirroredStrategy as it comes keeps the replicas' variables alike and sums the gradients, between cards by
-NCCL; the step that each replica runs is our own. Each holds a batch of its own, with other images than its neighbours,
-and normalises over that batch, as training on several cards usually does.
+TensorFlow's MirroredStrategy keeps the replicas' variables alike and sums the gradients, between cards by NCCL; the
+step that each replica runs is our own. Each holds a batch of its own, with other images than its neighbours, and
+normalises over that batch, as training on several cards usually does. Gradients are summed in packs, those of the last
+layers while those of the first are still computed, and their mean is taken in the update: one sum of all at the end, its
+pieces divided one by one, would let the cards wait some 6 ms of each step for the host.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ import tensorflow as tf
 from workloads import flops
 from workloads.step import TrainingStep
 from workloads.untyped import Tensor, Variable
+
+PACK_BYTES = 4 << 20
 
 MakeStep = Callable[[], TrainingStep]
 """Makes the step on the first device."""
@@ -70,6 +74,8 @@ class ReplicatedStep:
 
     def _replica(self, images: Tensor, labels: Tensor) -> Tensor:
         loss, gradients = self._step.gradients(images, labels)
+        packs = tf.distribute.experimental.CommunicationOptions(bytes_per_pack=PACK_BYTES)
         replica = tf.distribute.get_replica_context()
-        self._step.update(replica.all_reduce(tf.distribute.ReduceOp.MEAN, gradients))
+        summed = replica.all_reduce(tf.distribute.ReduceOp.SUM, gradients, packs)
+        self._step.update(summed, batches=self._count)
         return loss

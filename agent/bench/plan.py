@@ -17,10 +17,10 @@ _NETWORKS: Final[tuple[ProbeName, ...]] = ("resnet50", "vgg16")
 _MOST_BATCH: Final = {"resnet50": 8192, "vgg16": 4096}
 _SEARCHED: Final = ("bf16", "tf32")
 """One precision of each width: a batch of fp16 takes the memory of bf16, one of fp32 that of tf32."""
-_FEW_BATCHES: Final = (16, 64, 256, 1024)
-_XLA_BATCHES: Final = {"bf16": (16, 64, 256, 1024)}
-_XLA_BATCH: Final = (256,)
-"""In the other precisions XLA compiles one batch only: a compilation takes over half a minute."""
+_FEW_BATCHES: Final = {"resnet50": (16, 64, 256, 1024), "vgg16": (16, 64, 256, 512)}
+_XLA_SERIES: Final = "bf16"
+_XLA_BATCH: Final = 256
+"""In the other precisions XLA compiles one batch only: a compilation takes half a minute."""
 _SERIES: Final = 100
 _DEADLINE_S: Final = 120.0
 _DEADLINE_TIMES: Final = 8.0
@@ -158,7 +158,7 @@ def _article(dtype: str, size: int, batch: int, expected_s: float) -> Iterator[P
 def _curve(network: ProbeName, dtype: str) -> PlannedStep:
     if dtype in _SEARCHED:
         return _search(network, dtype, 110.0)
-    return _step(f"{network}/{dtype}/graph", 40.0, *(train(network, dtype, batch) for batch in _FEW_BATCHES))
+    return _step(f"{network}/{dtype}/graph", 40.0, *(train(network, dtype, batch) for batch in _FEW_BATCHES[network]))
 
 
 def _search(network: ProbeName, dtype: str, expected_s: float) -> PlannedStep:
@@ -169,7 +169,7 @@ def _search(network: ProbeName, dtype: str, expected_s: float) -> PlannedStep:
 
 
 def _xla(network: ProbeName, dtype: str) -> PlannedStep:
-    batches = _XLA_BATCHES.get(dtype, _XLA_BATCH)
+    batches = _FEW_BATCHES[network] if dtype == _XLA_SERIES else (_XLA_BATCH,)
     requests = (train(network, dtype, batch, "xla") for batch in batches)
     return _step(f"{network}/{dtype}/xla", 10.0 + 35.0 * len(batches), *requests)
 

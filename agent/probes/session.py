@@ -124,7 +124,8 @@ class ProbeSession:
         )
         self._runners.append(runner)
         self._busy.update(uuids)
-        threads = 0 if any(request.probe == "pipeline" for request in requests) else self._settings.threads
+        at_liberty = bool(setup.companions) or any(request.probe == "pipeline" for request in requests)
+        threads = 0 if at_liberty else self._settings.threads
         job = Job(
             requests=requests, card=card, trigger=trigger, threads=threads, yield_to_tenants=False, setup=setup
         )  # fmt: skip
