@@ -12,7 +12,7 @@ from workloads import dtypes, failure
 from workloads.emit import Result
 from workloads.precheck import Machine
 from workloads.spec import Request
-from workloads.timing import Clock, Measurement, Plan
+from workloads.timing import Clock, Measurement, Plan, median
 from workloads.untyped import Tensor
 
 CPU_BATCHES = 10
@@ -61,7 +61,7 @@ class Context:
         """Return how long to measure: the window asked for, else the probe's own; many short batches on a CPU."""
         if self.machine.on_gpu:
             return Plan(window_s=self.request.seconds or gpu_window_s, batches=gpu_batches)
-        return Plan(window_s=self.request.seconds or cpu_window_s, settle_s=0.0, batches=CPU_BATCHES)
+        return Plan(window_s=self.request.seconds or cpu_window_s, settle_s=0.0, batches=CPU_BATCHES, average=median)
 
     def result(
         self,

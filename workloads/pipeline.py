@@ -29,7 +29,7 @@ from workloads.step import TrainingStep
 from workloads.timing import Measurement, Queue, measure
 from workloads.untyped import Dataset, DataType, Tensor
 
-METHOD_VERSION = 2
+METHOD_VERSION = 3
 WINDOW_S, CPU_WINDOW_S = 3.0, 0.5
 GPU_BATCHES = 10
 MADE_FILES, CPU_MADE_FILES, MOST_FILES = 512, 16, 4096

@@ -2,9 +2,9 @@
 
 TensorFlow's MirroredStrategy keeps the replicas' variables alike and sums the gradients, between cards by NCCL; the
 step that each replica runs is our own. Each holds a batch of its own, with other images than its neighbours, and
-normalises over that batch, as training on several cards usually does. Gradients are summed in packs, those of the last
-layers while those of the first are still computed, and their mean is taken in the update: one sum of all at the end, its
-pieces divided one by one, would let the cards wait some 6 ms of each step for the host.
+normalises over that batch, as training on several cards usually does. All gradients are summed at once: in packs, each
+waits for all that the host has enqueued by then, so that nothing overlaps (seen on two H200: packs of 4 MiB doubled the
+cost). The mean is taken in the update, since a division for each gradient is one more operation for the host.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ import tensorflow as tf
 from workloads import flops
 from workloads.step import TrainingStep
 from workloads.untyped import Tensor, Variable
-
-PACK_BYTES = 4 << 20
 
 MakeStep = Callable[[], TrainingStep]
 """Makes the step on the first device."""
@@ -74,8 +72,7 @@ class ReplicatedStep:
 
     def _replica(self, images: Tensor, labels: Tensor) -> Tensor:
         loss, gradients = self._step.gradients(images, labels)
-        packs = tf.distribute.experimental.CommunicationOptions(bytes_per_pack=PACK_BYTES)
         replica = tf.distribute.get_replica_context()
-        summed = replica.all_reduce(tf.distribute.ReduceOp.SUM, gradients, packs)
+        summed = replica.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
         self._step.update(summed, batches=self._count)
         return loss

@@ -42,8 +42,8 @@ READY_S: Final = 10.0
 
 
 @click.command()
-@click.option("--quick", is_flag=True, help="About five minutes on a fast card; the default.")
-@click.option("--full", is_flag=True, help="Every precision, batch and resolution: under an hour.")
+@click.option("--quick", is_flag=True, help="About four minutes on a fast card; the default.")
+@click.option("--full", is_flag=True, help="Every precision, batch and resolution: about half an hour.")
 @click.option("--smoke", "smoking", is_flag=True, help="Only: does TensorFlow really use this card? Under a minute.")
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help=f"Result file. Default: {DEFAULT_FILE}; none with --smoke.")  # fmt: skip

@@ -87,32 +87,32 @@ def train(
 
 
 def _quick(data_dir: str, cards: int) -> Iterator[PlannedStep]:
-    yield _step("cold/graph", 20.0, train("resnet50", "bf16", 256, steps=_SERIES))
-    yield _step("cold/xla", 55.0, train("resnet50", "bf16", 256, "xla"))
+    yield _step("cold/graph", 22.0, train("resnet50", "bf16", 256, steps=_SERIES))
+    yield _step("cold/xla", 36.0, train("resnet50", "bf16", 256, "xla"))
     yield from _scaling(cards, 256)
-    yield _matmul(25.0, seconds=1.0)
-    yield _step("bandwidth", 12.0, ProbeRequest("bandwidth"))
-    yield _step("resnet50/bf16/graph", 25.0, *(train("resnet50", "bf16", batch) for batch in (16, 64, 512)))
-    yield _step("resnet50/tf32/graph", 22.0, *(train("resnet50", "tf32", batch) for batch in (32, 256)))
-    yield _step("vgg16/bf16/graph", 18.0, train("vgg16", "bf16", 64))
-    yield _step("cifar", 12.0, train("resnet50", "bf16", 64, size=32))
-    yield from (_memory(dtype, 14.0) for dtype in ("bf16", "fp32"))
+    yield _matmul(18.0, seconds=1.0)
+    yield _step("bandwidth", 18.0, ProbeRequest("bandwidth"))
+    yield _step("resnet50/bf16/graph", 18.0, *(train("resnet50", "bf16", batch) for batch in (16, 64, 512)))
+    yield _step("resnet50/tf32/graph", 15.0, *(train("resnet50", "tf32", batch) for batch in (32, 256)))
+    yield _step("vgg16/bf16/graph", 12.0, train("vgg16", "bf16", 64))
+    yield _step("cifar", 8.0, train("resnet50", "bf16", 64, size=32))
+    yield from (_memory(dtype, 8.0) for dtype in ("bf16", "fp32"))
     yield _pipeline("bf16", data_dir, 40.0)
 
 
 def _full(data_dir: str, cards: int, *, limited: bool) -> Iterator[PlannedStep]:
-    yield _step("cold/graph", 20.0, train("resnet50", "bf16", 256))
-    yield _step("cold/xla", 55.0, train("resnet50", "bf16", 256, "xla"))
+    yield _step("cold/graph", 13.0, train("resnet50", "bf16", 256))
+    yield _step("cold/xla", 36.0, train("resnet50", "bf16", 256, "xla"))
     yield from _scaling(cards, 64, 256)
-    yield _matmul(30.0)
-    yield _step("bandwidth", 12.0, ProbeRequest("bandwidth"))
+    yield _matmul(19.0)
+    yield _step("bandwidth", 18.0, ProbeRequest("bandwidth"))
     for network, dtype in product(_NETWORKS, PRECISIONS):
         yield _curve(network, dtype)
-    yield _step("cifar", 15.0, *(train("resnet50", dtype, 64, size=32) for dtype in ("bf16", "tf32")))
+    yield _step("cifar", 12.0, *(train("resnet50", dtype, 64, size=32) for dtype in ("bf16", "tf32")))
     yield _step("resolution", 30.0, *(train("resnet50", "bf16", 64, size=size) for size in (224, 384, 512)))
     yield from (_step(f"steps/{name}", 15.0, train(name, "bf16", 64, steps=_SERIES)) for name in _NETWORKS)
     yield _step("accumulate", 18.0, *(train("resnet50", "bf16", 64, accumulate=count) for count in (2, 8)))
-    yield from (_memory(dtype, 14.0) for dtype in ("bf16", "fp16", "fp32"))
+    yield from (_memory(dtype, 8.0) for dtype in ("bf16", "fp16", "fp32"))
     if not limited:
         usage = ProbeRequest("memory", "bf16", 224, 64)
         yield _step("memory/growth", 12.0, usage)
@@ -143,9 +143,7 @@ def _cpu_further(data_dir: str) -> Iterator[PlannedStep]:
 def _scaling(cards: int, *batches: int) -> Iterator[PlannedStep]:
     requests = tuple(train("resnet50", "bf16", batch) for batch in batches)
     for count in sorted({*doublings(1, cards), cards}) if cards > 1 else ():
-        yield PlannedStep(
-            name=f"scaling/{count}", requests=requests, expected_s=15.0 + 10.0 * len(batches), cards=count
-        )
+        yield PlannedStep(name=f"scaling/{count}", requests=requests, expected_s=10.0 + 5.0 * len(batches), cards=count)
 
 
 def _article(dtype: str, size: int, batch: int, expected_s: float) -> Iterator[PlannedStep]:
@@ -157,7 +155,7 @@ def _article(dtype: str, size: int, batch: int, expected_s: float) -> Iterator[P
 
 def _curve(network: ProbeName, dtype: str) -> PlannedStep:
     if dtype in _SEARCHED:
-        return _search(network, dtype, 110.0)
+        return _search(network, dtype, 150.0)
     return _step(f"{network}/{dtype}/graph", 40.0, *(train(network, dtype, batch) for batch in _FEW_BATCHES[network]))
 
 
@@ -171,7 +169,7 @@ def _search(network: ProbeName, dtype: str, expected_s: float) -> PlannedStep:
 def _xla(network: ProbeName, dtype: str) -> PlannedStep:
     batches = _FEW_BATCHES[network] if dtype == _XLA_SERIES else (_XLA_BATCH,)
     requests = (train(network, dtype, batch, "xla") for batch in batches)
-    return _step(f"{network}/{dtype}/xla", 10.0 + 35.0 * len(batches), *requests)
+    return _step(f"{network}/{dtype}/xla", 8.0 + 30.0 * len(batches), *requests)
 
 
 def _matmul(expected_s: float, seconds: float = 0.0) -> PlannedStep:

@@ -9,8 +9,10 @@ Attempt = Callable[[tuple[int, ...]], Sequence[Outcome]]
 Expectation = Callable[[], float]
 """How large a batch memory should hold by what was seen so far; 0 where that is not known."""
 
-RESOLUTION: Final = 16
-"""The search ends when the largest good batch and the smallest bad one differ by a sixteenth, or by 1."""
+RESOLUTION: Final = 8
+"""The search ends when the largest good batch and the smallest bad one differ by an eighth, or by 1.
+
+Near the end of memory one try takes a minute: cuDNN looks long for an algorithm that still fits."""
 _NEAR: Final = 1 / 8
 """How far an expectation may be off, as a share, before halving is quicker than to walk from it."""
 

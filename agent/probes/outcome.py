@@ -1,5 +1,6 @@
 """What became of a request whose result never came, and whether a result is from the card asked for."""
 
+import re
 import signal
 from typing import Final
 
@@ -12,6 +13,7 @@ from agent.model.vocabulary import ProbeStatus
 from agent.probes.child import ChildExit
 
 LONGEST_DETAIL: Final = 300
+_FATAL: Final = re.compile(r"^F\d{4} |Check failed|^Fatal Python error")
 
 ENVIRONMENT_REASONS: Final = frozenset(
     {
@@ -43,8 +45,7 @@ def failure_of(ended: ChildExit, *, oom_killed: bool) -> Failure:
     ``oom_killed`` is whether the kernel killed any process for lack of memory meanwhile: without that
     evidence a SIGKILL is just a SIGKILL.
     """
-    last_line = next((line for line in reversed(ended.output.splitlines()) if line.strip()), "")
-    said = clean_label(last_line.strip(), LONGEST_DETAIL)
+    said = clean_label(last_word(ended.output), LONGEST_DETAIL)
     match ended.ended:
         case "not_started":
             return Failure("error", "interpreter_missing", clean_label(ended.detail, LONGEST_DETAIL))
@@ -58,6 +59,15 @@ def failure_of(ended: ChildExit, *, oom_killed: bool) -> Failure:
             return Failure("error", "bad_result", "the child said it was done without a result for this request")
         case "exited":
             return _death(ended.code, said, oom_killed=oom_killed)
+
+
+def last_word(output: str) -> str:
+    """Return the line in which a child said why it died, else its last one; empty where it said nothing.
+
+    A failed assertion is followed by pages of its stack.
+    """
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    return next(filter(_FATAL.search, reversed(lines)), lines[-1] if lines else "")
 
 
 def _death(code: int | None, said: str, *, oom_killed: bool) -> Failure:

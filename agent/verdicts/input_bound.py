@@ -55,18 +55,21 @@ class _Use(msgspec.Struct, frozen=True, kw_only=True):
 def judge(view: CardView, thresholds: VerdictSettings) -> Conclusion | None:
     """Return ``input_bound`` with its cause, or ``underused`` where nothing in the process explains low duty."""
     limits = thresholds.input_bound
-    duty = view.recent.mean(keys.UTILIZATION, limits.window_s)
+    window_s = _watched_s(view, limits.window_s)
+    if window_s < limits.window_s * (1 - BEGINNING) or view.recent.mean(keys.UTILIZATION, limits.window_s) is None:
+        return None
+    duty = view.recent.mean(keys.UTILIZATION, window_s)
     if duty is None or not _computes(view):
         return None
     if duty >= limits.duty * (LEAVE if NAME in view.held else 1.0):
         return None
-    if NAME not in view.held and not _was_at_work(view, limits.window_s):
+    if NAME not in view.held and not _was_at_work(view, window_s):
         return None
-    evidence = {"utilization_ratio": duty, "threshold_ratio": limits.duty, "window_seconds": limits.window_s}
-    active = view.recent.share(keys.UTILIZATION, limits.window_s, AT_WORK) or 0.0
+    evidence = {"utilization_ratio": duty, "threshold_ratio": limits.duty, "window_seconds": window_s}
+    active = view.recent.share(keys.UTILIZATION, window_s, AT_WORK) or 0.0
     if active < limits.active:
         return _underused("waiting", duty, evidence | {"active_ratio": active})
-    uses = [_use(span) for span in view.processes if span.seconds >= limits.window_s / 2]
+    uses = [_use(span) for span in view.processes]
     for use in sorted(uses, key=lambda use: use.cores, reverse=True):
         evidence |= {"process_cores": use.cores, "allowed_cores": use.allowed, "host_used_ratio": use.host_used}
         for cause, holds in _CAUSES.items():
@@ -95,6 +98,14 @@ def _use(span: ProcessSpan) -> _Use:
 def _computes(view: CardView) -> bool:
     """Return whether a process other than a desktop's is on the card."""
     return any(process.kind != "graphics" for process in view.card.processes or ())
+
+
+def _watched_s(view: CardView, window_s: float) -> float:
+    """Return for how much of the window every process that can be seen was there.
+
+    What the card did before says nothing of the process that is on it now.
+    """
+    return min((window_s, *(view.now_monotonic_s - span.first.taken_monotonic_s for span in view.processes)))
 
 
 def _was_at_work(view: CardView, window_s: float) -> bool:

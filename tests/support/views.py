@@ -89,7 +89,8 @@ def span_of(
     blocked: float = 0.0,
     seconds: float = 30.0,
 ) -> ProcessSpan:
-    """Return what a process did that used ``cores`` of what it may use, over ``seconds``."""
+    """Return what a process did that used ``cores`` of what it may use, over the last ``seconds`` of a minute."""
+    until_s = TAKEN_MONOTONIC_S + 59.0
 
     def reading(at_s: float) -> ProcessReading:
         return ProcessReading(
@@ -111,10 +112,10 @@ def span_of(
         return HostCpuReading(at_s, host_cores, (1 - host_used) * host_cores * at_s)
 
     return ProcessSpan(
-        first=reading(0.0),
-        last=reading(seconds),
-        host_first=host(0.0),
-        host_last=host(seconds),
+        first=reading(until_s - seconds),
+        last=reading(until_s),
+        host_first=host(until_s - seconds),
+        host_last=host(until_s),
         running_threads=cores,
         blocked_threads=blocked,
     )

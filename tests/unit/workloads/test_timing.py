@@ -1,5 +1,7 @@
 """The timing core, on a simulated host and device."""
 
+from collections.abc import Callable, Sequence
+from statistics import fmean
 from typing import Protocol
 
 import pytest
@@ -189,6 +191,18 @@ def test_every_process_makes_the_same_batches(run: Measure, host_s: float, devic
         result, _, _ = run(host_s, device_s, Plan(window_s=1.0), slow=factors)
         made.add((result.timing.inner, result.timing.repeats))
     assert len(made) == 1
+
+
+@pytest.mark.parametrize(("average", "step_s"), [(fmean, 0.4), (median, 0.3)])
+def test_the_average_that_was_planned_becomes_the_result(
+    run: Measure, average: Callable[[Sequence[float]], float], step_s: float
+) -> None:
+    """A mean holds all of a card's swings, a median leaves out what disturbed one batch."""
+    warm = (1.0, 1.0, 1.0)
+    plan = Plan(window_s=0.9, settle_s=0.0, average=average)
+    result, _, _ = run(0.0001, 0.3, plan, slow=(*warm, 1.0, 2.0, 1.0), block=False)
+    assert result.step_s == pytest.approx(step_s, rel=0.01)
+    assert result.timing.median_s == pytest.approx(0.3, rel=0.01)
 
 
 def test_slow_work_is_repeated_often_enough(run: Measure) -> None:

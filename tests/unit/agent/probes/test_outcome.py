@@ -6,7 +6,7 @@ from agent.model.probe import Device
 from agent.model.snapshot import CardIdentity
 from agent.model.vocabulary import PROBE_REASONS, reason_is_known
 from agent.probes.child import ChildExit
-from agent.probes.outcome import ENVIRONMENT_REASONS, device_fault, failure_of
+from agent.probes.outcome import ENVIRONMENT_REASONS, device_fault, failure_of, last_word
 
 CARD = CardIdentity(0, "GPU-00000000-aaaa", pci_bus_id="0000:1b:00.0")
 
@@ -35,6 +35,22 @@ def test_every_end_has_a_documented_word(ended: ChildExit, oom_killed: bool, exp
     failure = failure_of(ended, oom_killed=oom_killed)
     assert (failure.status, failure.reason) == expected
     assert reason_is_known(failure.status, failure.reason)
+
+
+@pytest.mark.parametrize(
+    "fatal",
+    [
+        "F0000 00:00:1796078955.609588 3247 cuda_dnn.cc:1190] Check failed: status == CUDNN_STATUS_SUCCESS (3 vs. 0)",
+        "Fatal Python error: Segmentation fault",
+        "tensor_shape.cc:55: Check failed: size >= 0 (-1 vs. 0)",
+    ],
+)
+def test_a_failed_assertion_is_told_rather_than_its_stack(fatal: str) -> None:
+    """Pages of addresses follow it."""
+    stack = "".join(f"    @     0x7f17e3329{at:03x}  (unknown)\n" for at in range(40))
+    assert last_word(f"I0000 loaded cuDNN\n{fatal}\n*** Check failure stack trace: ***\n{stack}") == fatal
+    assert last_word("one\n\n two \n\n") == "two"
+    assert last_word("\n") == ""
 
 
 def test_last_line_of_the_output_explains() -> None:

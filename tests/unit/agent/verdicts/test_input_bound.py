@@ -42,11 +42,15 @@ class Training:
         self.engine = Engine(settings, Rules(), MemoryDocuments(), self.clock)
         self.totals = dict.fromkeys(COUNTERS, 0.0)
         self.report: ProcessReport | None = None
+        self.pid = 100
 
     def play(self, phase: str, seconds: int) -> list[CardVerdict]:
         """Return the verdict of each second."""
-        recorded = PHASES[phase]
-        return [self.tick(recorded, row) for row in itertools.islice(self.rows(recorded), seconds)]
+        return [self.tick(PHASES[phase], row) for row in self.take(phase, seconds)]
+
+    def take(self, phase: str, seconds: int) -> Iterator[dict[str, Any]]:
+        """Yield the phase's rows of so many seconds."""
+        return itertools.islice(self.rows(PHASES[phase]), seconds)
 
     def rows(self, recorded: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """Yield a row a second; counters go on rising from round to round."""
@@ -71,7 +75,7 @@ class Training:
         """Return what the process reader would have said."""
         quota = recorded["quota_cores"]
         process = ProcessReading(
-            pid=100,
+            pid=self.pid,
             started_s=1.0,
             gpus=(uuid_of(0),),
             taken_monotonic_s=now_s,
@@ -185,12 +189,24 @@ def test_without_sight_of_the_process_nothing_is_blamed() -> None:
     assert (conclusion.state, conclusion.cause) == ("underused", "unseen")
 
 
-def test_a_span_that_is_too_short_is_not_evidence() -> None:
-    """A process that came a moment ago."""
-    conclusion = judged(0.3, span_of(1.2, seconds=5))
+def test_a_process_that_came_a_moment_ago_is_not_judged() -> None:
+    """What the card did before says nothing of it."""
+    assert judged(0.3, span_of(1.2, seconds=20)) is None
+    assert judged(0.3, span_of(1.2, seconds=26)) is not None
 
-    assert conclusion is not None
-    assert conclusion.cause == "unseen"
+
+def test_a_job_is_not_blamed_for_the_one_before_it() -> None:
+    """A starving job ends, a sound one starts: from its first tick on it is never said to starve."""
+    training = Training()
+    training.play("autotuned_pinned_4", 90)
+    training.pid = 101
+    idle = [
+        training.tick(PHASES["synthetic"], row | {"utilization_ratio": 0.0}) for row in training.take("synthetic", 5)
+    ]
+    after = training.play("synthetic", 60)
+
+    assert not {verdict.workload for verdict in idle + after} & {"input_bound"}
+    assert {verdict.workload for verdict in after[40:]} == {"ok"}
 
 
 def test_what_starves_must_recover_clearly() -> None:
