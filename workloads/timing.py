@@ -31,7 +31,6 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
-from statistics import fmean
 from typing import Callable, Optional, Protocol, Sequence, Tuple
 
 from workloads.emit import Timing
@@ -71,6 +70,11 @@ class Queue(Protocol):
         """Wait until the device has done all steps enqueued so far."""
 
 
+def mean(values: Sequence[float]) -> float:
+    """Return the mean of at least one value."""
+    return sum(values) / len(values)
+
+
 @dataclass(frozen=True)
 class Plan:
     """How long to measure: seconds, and how often."""
@@ -80,7 +84,7 @@ class Plan:
     batches: int = 3
     """Into how many batches the window is divided, where a step is short enough."""
     warmup_limit_s: float = 10.0
-    average: Callable[[Sequence[float]], float] = fmean
+    average: Callable[[Sequence[float]], float] = mean
     """What becomes of the times of the batches."""
 
 

@@ -55,8 +55,8 @@ class _Use(msgspec.Struct, frozen=True, kw_only=True):
 def judge(view: CardView, thresholds: VerdictSettings) -> Conclusion | None:
     """Return ``input_bound`` with its cause, or ``underused`` where nothing in the process explains low duty."""
     limits = thresholds.input_bound
-    window_s = _watched_s(view, limits.window_s)
-    if window_s < limits.window_s * (1 - BEGINNING) or view.recent.mean(keys.UTILIZATION, limits.window_s) is None:
+    window_s, least_s = _watched_s(view, limits.window_s), limits.window_s * (1 - BEGINNING)
+    if window_s < least_s or view.recent.mean(keys.UTILIZATION, limits.window_s) is None:
         return None
     duty = view.recent.mean(keys.UTILIZATION, window_s)
     if duty is None or not _computes(view):
@@ -69,7 +69,7 @@ def judge(view: CardView, thresholds: VerdictSettings) -> Conclusion | None:
     active = view.recent.share(keys.UTILIZATION, window_s, AT_WORK) or 0.0
     if active < limits.active:
         return _underused("waiting", duty, evidence | {"active_ratio": active})
-    uses = [_use(span) for span in view.processes]
+    uses = [_use(span) for span in view.processes if _since_s(view, span) >= least_s]
     for use in sorted(uses, key=lambda use: use.cores, reverse=True):
         evidence |= {"process_cores": use.cores, "allowed_cores": use.allowed, "host_used_ratio": use.host_used}
         for cause, holds in _CAUSES.items():
@@ -101,11 +101,17 @@ def _computes(view: CardView) -> bool:
 
 
 def _watched_s(view: CardView, window_s: float) -> float:
-    """Return for how much of the window every process that can be seen was there.
+    """Return for how much of the window a process that can be seen was there: the one that came first.
 
-    What the card did before says nothing of the process that is on it now.
+    What the card did before says nothing of the processes that are on it now. One that comes and goes beside a job
+    must not hide that the job starves.
     """
-    return min((window_s, *(view.now_monotonic_s - span.first.taken_monotonic_s for span in view.processes)))
+    return min(window_s, max((_since_s(view, span) for span in view.processes), default=window_s))
+
+
+def _since_s(view: CardView, span: ProcessSpan) -> float:
+    """Return how long ago a process was first seen on the card."""
+    return view.now_monotonic_s - span.first.taken_monotonic_s
 
 
 def _was_at_work(view: CardView, window_s: float) -> bool:

@@ -1,13 +1,12 @@
 """The timing core, on a simulated host and device."""
 
 from collections.abc import Callable, Sequence
-from statistics import fmean
 from typing import Protocol
 
 import pytest
 
 from tests.support.clock import FakeClock
-from workloads.timing import DISPATCH_SHARE, FEWEST_REPEATS, Measurement, Plan, measure, median
+from workloads.timing import DISPATCH_SHARE, FEWEST_REPEATS, Measurement, Plan, mean, measure, median
 
 PLAN = Plan(window_s=2.0)
 BLOCK_S = 0.042
@@ -193,7 +192,7 @@ def test_every_process_makes_the_same_batches(run: Measure, host_s: float, devic
     assert len(made) == 1
 
 
-@pytest.mark.parametrize(("average", "step_s"), [(fmean, 0.4), (median, 0.3)])
+@pytest.mark.parametrize(("average", "step_s"), [(mean, 0.4), (median, 0.3)])
 def test_the_average_that_was_planned_becomes_the_result(
     run: Measure, average: Callable[[Sequence[float]], float], step_s: float
 ) -> None:

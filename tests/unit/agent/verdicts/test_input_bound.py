@@ -195,6 +195,16 @@ def test_a_process_that_came_a_moment_ago_is_not_judged() -> None:
     assert judged(0.3, span_of(1.2, seconds=26)) is not None
 
 
+def test_what_comes_and_goes_beside_a_job_hides_nothing() -> None:
+    """A process that came a moment ago is not judged itself, and keeps no other from it."""
+    starving = judged(0.3, span_of(1.2), span_of(0.1, seconds=10))
+    assert starving is not None
+    assert (starving.state, starving.cause) == ("input_bound", "parallelism")
+    resting = judged(0.3, span_of(0.1), span_of(1.2, seconds=10))
+    assert resting is not None
+    assert (resting.state, resting.cause) == ("underused", "unexplained")
+
+
 def test_a_job_is_not_blamed_for_the_one_before_it() -> None:
     """A starving job ends, a sound one starts: from its first tick on it is never said to starve."""
     training = Training()
