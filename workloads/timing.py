@@ -6,9 +6,9 @@ The order, and what each part is for:
 2. *warm-up*: single steps, each fetched, until two in a row agree within 10 % (bounded). The shorter of these is the
    synchronous step time S; the shortest time in which the host enqueued one is E.
 3. *batch length*: a batch is ``inner`` steps enqueued one after another and one fetch at its end. A first batch gives
-   the pipelined step time P. ``inner`` follows from the window and P alone, so that every process makes the same
-   batches: as many steps as fill the window's share, rounded. S - P is what one fetch exposes of the host; where that
-   is not below 1 % of such a batch, the batch is longer.
+   the pipelined step time P. ``inner`` follows from the window and P alone, so that processes make the same batches
+   of all but short steps: as many steps as fill the window's share, rounded. S - P is what one fetch exposes of the
+   host; where that is not below 1 % of such a batch, the batch is longer, as long as the whole window at most.
 4. *settling*: batches at full load until ``settle_s`` have passed since the warm-up began, so that clocks and power
    have found their level. Work on the device alone, D, is measured within that time.
 5. *window*: as many batches as fill ``window_s`` by P, but at least 3, or 2 where no more are planned. Their average is
@@ -177,15 +177,22 @@ def _single_s(work: Queue, clock: Clock) -> Tuple[float, float]:
 
 
 def _batch_length(work: Queue, synchronous_s: float, plan: Plan, clock: Clock) -> Tuple[int, float]:
-    """Return the steps of a batch, and how long one takes within it."""
+    """Return the steps of a batch, and how long one takes within it.
+
+    The warm-up may have been disturbed: a step within a batch takes half of the batch's share at least, and against
+    what a fetch exposes a batch grows to the length of the window at most.
+    """
     share_s = plan.window_s / plan.batches
-    steps = round(share_s / max(synchronous_s, SHORTEST_STEP_S))
+    synchronous_s = max(synchronous_s, SHORTEST_STEP_S)
+    steps = round(share_s / synchronous_s)
     if steps < 2:
         return 1, synchronous_s
-    pipelined_s = (_batch_s(work, steps, clock) - synchronous_s) / (steps - 1)
-    pipelined_s = min(synchronous_s, max(pipelined_s, synchronous_s / 10, SHORTEST_STEP_S))
+    batch_s = _batch_s(work, steps, clock)
+    pipelined_s = (batch_s - synchronous_s) / (steps - 1)
+    pipelined_s = max(min(synchronous_s, max(pipelined_s, batch_s / steps / 2)), SHORTEST_STEP_S)
     exposed_s = synchronous_s - pipelined_s
-    return max(round(share_s / pipelined_s), math.ceil(exposed_s / DISPATCH_SHARE / pipelined_s)), pipelined_s
+    longer = min(math.ceil(exposed_s / DISPATCH_SHARE / pipelined_s), round(plan.window_s / synchronous_s))
+    return max(round(share_s / pipelined_s), longer), pipelined_s
 
 
 def _device_s(work: Queue, blocker: Queue, enqueue_s: float, until_s: float, clock: Clock) -> float:

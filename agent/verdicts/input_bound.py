@@ -55,7 +55,8 @@ class _Use(msgspec.Struct, frozen=True, kw_only=True):
 def judge(view: CardView, thresholds: VerdictSettings) -> Conclusion | None:
     """Return ``input_bound`` with its cause, or ``underused`` where nothing in the process explains low duty."""
     limits = thresholds.input_bound
-    window_s, least_s = _watched_s(view, limits.window_s), limits.window_s * (1 - BEGINNING)
+    spans = _present(view)
+    window_s, least_s = _watched_s(view, spans, limits.window_s), limits.window_s * (1 - BEGINNING)
     if window_s < least_s or view.recent.mean(keys.UTILIZATION, limits.window_s) is None:
         return None
     duty = view.recent.mean(keys.UTILIZATION, window_s)
@@ -69,7 +70,7 @@ def judge(view: CardView, thresholds: VerdictSettings) -> Conclusion | None:
     active = view.recent.share(keys.UTILIZATION, window_s, AT_WORK) or 0.0
     if active < limits.active:
         return _underused("waiting", duty, evidence | {"active_ratio": active})
-    uses = [_use(span) for span in view.processes if _since_s(view, span) >= least_s]
+    uses = [_use(span) for span in spans if span.seconds > 0 and _since_s(view, span) >= least_s]
     for use in sorted(uses, key=lambda use: use.cores, reverse=True):
         evidence |= {"process_cores": use.cores, "allowed_cores": use.allowed, "host_used_ratio": use.host_used}
         for cause, holds in _CAUSES.items():
@@ -100,13 +101,21 @@ def _computes(view: CardView) -> bool:
     return any(process.kind != "graphics" for process in view.card.processes or ())
 
 
-def _watched_s(view: CardView, window_s: float) -> float:
+def _present(view: CardView) -> tuple[ProcessSpan, ...]:
+    """Return the spans of processes that are still on the card, whose sweeps are rarer than its readings."""
+    pids = {process.pid for process in view.card.processes or ()}
+    return tuple(span for span in view.processes if span.last.pid in pids)
+
+
+def _watched_s(view: CardView, spans: tuple[ProcessSpan, ...], window_s: float) -> float:
     """Return for how much of the window a process that can be seen was there: the one that came first.
 
     What the card did before says nothing of the processes that are on it now. One that comes and goes beside a job
-    must not hide that the job starves.
+    must not hide that the job starves. Where no process can be seen at all it is the whole window.
     """
-    return min(window_s, max((_since_s(view, span) for span in view.processes), default=window_s))
+    if not view.processes:
+        return window_s
+    return min(window_s, max((_since_s(view, span) for span in spans), default=0.0))
 
 
 def _since_s(view: CardView, span: ProcessSpan) -> float:

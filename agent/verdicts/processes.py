@@ -8,7 +8,7 @@ from agent.verdicts.view import ProcessSpan
 
 
 class ProcessHistory:
-    """The sweeps of the last ``span_s`` seconds."""
+    """The sweeps of the last ``span_s`` seconds and the one before them."""
 
     def __init__(self, span_s: float) -> None:
         self._span_s = span_s
@@ -23,13 +23,13 @@ class ProcessHistory:
             return False
         self._sweeps.append(report)
         oldest_s = report.host.taken_monotonic_s - self._span_s
-        while self._sweeps[0].host.taken_monotonic_s < oldest_s - 1.0:
+        while len(self._sweeps) > 1 and self._sweeps[1].host.taken_monotonic_s <= oldest_s:
             self._sweeps.popleft()
         return True
 
     def spans(self) -> dict[str, tuple[ProcessSpan, ...]]:
-        """Return what each process of the latest sweep did, by the UUIDs of its cards."""
-        if len(self._sweeps) < 2:
+        """Return what each process of the latest sweep did, by the UUIDs of its cards; nothing yet over 0 s."""
+        if not self._sweeps:
             return {}
         past: dict[tuple[int, float], list[tuple[ProcessReport, ProcessReading]]] = {}
         for report in self._sweeps:
@@ -37,10 +37,9 @@ class ProcessHistory:
                 past.setdefault((reading.pid, reading.started_s), []).append((report, reading))
         spans: dict[str, tuple[ProcessSpan, ...]] = {}
         for latest in self._sweeps[-1].processes:
-            seen = past[latest.pid, latest.started_s]
-            if len(seen) > 1:
-                for uuid in latest.gpus:
-                    spans[uuid] = (*spans.get(uuid, ()), _span(seen))
+            span = _span(past[latest.pid, latest.started_s])
+            for uuid in latest.gpus:
+                spans[uuid] = (*spans.get(uuid, ()), span)
         return spans
 
 

@@ -32,9 +32,12 @@ class MemoryDocuments:
         self.saves += 1
 
 
-def card_of(index: int, values: Mapping[str, float], *, lost: str = "", processes: int = 1) -> Card:
+def card_of(
+    index: int, values: Mapping[str, float], *, lost: str = "", processes: int = 1, first_pid: int = 100
+) -> Card:
     """Return card ``index`` with so many processes that compute."""
-    return Card(identity(index), values, tuple(GpuProcess(100 + n, "compute") for n in range(processes)), lost)
+    pids = range(first_pid, first_pid + processes)
+    return Card(identity(index), values, tuple(GpuProcess(pid, "compute") for pid in pids), lost)
 
 
 def view_of(

@@ -204,6 +204,23 @@ def test_the_average_that_was_planned_becomes_the_result(
     assert result.timing.median_s == pytest.approx(0.3, rel=0.01)
 
 
+@pytest.mark.parametrize(("host_s", "device_s"), [(0.015, 0.1223), (0.001, 0.082), (0.002, 0.015), (0.0001, 0.0002)])
+@pytest.mark.parametrize("factor", [1.5, 2.0, 3.0, 0.5])
+@pytest.mark.parametrize("length", [2, 3, 4, 5, 8])
+def test_a_disturbed_warm_up_does_not_stretch_the_window(
+    run: Measure, host_s: float, device_s: float, factor: float, length: int
+) -> None:
+    """Somebody else had the card for a few steps: what follows takes no multiple of what was planned."""
+    result, _, _ = run(host_s, device_s, Plan(window_s=1.0), slow=(factor,) * length)
+    assert result.window_end_s - result.window_start_s <= 3.2
+
+
+def test_work_that_takes_no_time_is_measured(run: Measure) -> None:
+    """As on a clock too coarse for it."""
+    result, _, _ = run(0.0, 0.0, Plan(window_s=0.001, settle_s=0.0), block=False)
+    assert result.timing.repeats >= 1
+
+
 def test_slow_work_is_repeated_often_enough(run: Measure) -> None:
     """The least number of repeats holds even where one outlasts the window."""
     result, _, _ = run(0.001, 4.0, Plan(window_s=1.0, settle_s=0.0, batches=3), block=False)

@@ -1,6 +1,7 @@
 """Tests of agent.verdicts.processes."""
 
 import msgspec
+import pytest
 
 from agent.model.process import HostCpuReading, ProcessReading, ProcessReport
 from agent.verdicts.processes import ProcessHistory
@@ -18,12 +19,23 @@ def process(pid: int, at_s: float, *, started_s: float = 1.0, blocked: int = 0, 
     )
 
 
-def test_one_sweep_is_no_span() -> None:
-    """Nothing is said before the second."""
+def test_one_sweep_is_a_span_of_no_length() -> None:
+    """It says that the process has just come."""
     history = ProcessHistory(30)
     history.add(report(0, process(7, 0)))
 
-    assert history.spans() == {}
+    assert [span.seconds for span in history.spans()["GPU-a"]] == [0]
+
+
+@pytest.mark.parametrize("pace_s", [1, 5, 7, 8, 12, 20, 45])
+def test_the_past_covers_the_window_at_any_pace(pace_s: int) -> None:
+    """Else a window would never be seen whole where sweeps are rare."""
+    history = ProcessHistory(30)
+    for at_s in range(0, 200, pace_s):
+        history.add(report(at_s, process(7, at_s)))
+        (span,) = history.spans()["GPU-a"]
+        assert span.seconds >= min(30, at_s)
+        assert span.seconds < 30 + pace_s
 
 
 def test_a_span_reaches_from_the_first_to_the_last_sweep_within_the_window() -> None:
@@ -44,7 +56,7 @@ def test_a_pid_that_was_used_again_is_another_process() -> None:
     history.add(report(0, process(7, 0, started_s=1)))
     history.add(report(5, process(7, 5, started_s=4)))
 
-    assert history.spans() == {}
+    assert [span.seconds for span in history.spans()["GPU-a"]] == [0]
 
 
 def test_a_process_that_has_left_is_not_spoken_of() -> None:
