@@ -205,7 +205,7 @@ def test_with_the_socket_unit_no_scrape_is_lost_while_the_agent_restarts(service
     service.run("systemctl", "stop", _UNIT)
     service.run("systemctl", "enable", "--now", "heatsoak.socket")
     assert _page(service, "/livez")
-    assert _active(service)
+    eventually(lambda: _active(service), "the word that it is ready, which follows its first answer")
     assert service.unit(_UNIT, "StatusText")["StatusText"] == "serving on [::]:9838"
 
 
